@@ -1,0 +1,145 @@
+// Insert: all or none. Everything that could refuse is checked before anything is written; then records,
+// then dependencies, then the gates, in the order of the call.
+import { mayJoin, moveCount } from '../../core/batch.ts'
+import { parentEnded } from '../../core/gate.ts'
+import { isFinal } from '../../core/job.ts'
+import type { JobId, NewJob, ParentFailurePolicy } from '../../core/job.ts'
+import { isPlanted } from '../../core/planted.ts'
+import type { InsertRefusal, InsertReply, InsertResult } from '../../store/ports.ts'
+import { admitJob, releaseSlots } from './admission.ts'
+import { leave } from './places.ts'
+import { JobRecord } from './record.ts'
+import { holdKey, holderOf } from './unique.ts'
+import type { World } from './world.ts'
+
+export function insertJobs(world: World, jobs: readonly NewJob[]): InsertReply {
+  const refusal = findRefusal(world, jobs)
+  if (refusal !== null) return { ok: false, refusal }
+  const results: InsertResult[] = []
+  /** A duplicate in this call stands for its holder, also as a parent of others. */
+  const standsFor = new Map<JobId, JobId>()
+  const written: { readonly record: JobRecord; readonly job: NewJob }[] = []
+  for (const job of jobs) {
+    const result = writeOne(world, job, written)
+    results.push(result)
+    if (result.id !== job.id) standsFor.set(job.id, result.id)
+  }
+  for (const { record, job } of written) {
+    for (const { parent, onFailure } of job.dependsOn ?? []) {
+      const parentRecord = world.jobs.get(standsFor.get(parent) ?? parent)
+      if (parentRecord !== undefined) dependOn(world, record, parentRecord, onFailure)
+    }
+  }
+  for (const { record } of written) {
+    admitJob(world, record)
+    world.onChange?.(record)
+  }
+  return { ok: true, results }
+}
+
+function findRefusal(world: World, jobs: readonly NewJob[]): InsertRefusal | null {
+  let ids: Set<JobId> | undefined
+  for (const job of jobs) {
+    if (job.batch !== undefined && !world.jobs.has(job.id)) {
+      const batch = world.batches.get(job.batch)
+      if (batch === undefined) return { code: 'BATCH_NOT_FOUND', jobId: job.id, batch: job.batch }
+      if (!mayJoin(batch.record, job.insideBatch ?? false)) {
+        return { code: 'BATCH_CLOSED', jobId: job.id, batch: job.batch }
+      }
+    }
+    for (const { parent } of job.dependsOn ?? []) {
+      ids ??= new Set(jobs.map(({ id }) => id))
+      if (!ids.has(parent) && !world.jobs.has(parent) && !world.jobs.has(job.id)) {
+        return { code: 'DEPENDENCY_NOT_FOUND', jobId: job.id, parent }
+      }
+    }
+  }
+  return null
+}
+
+function writeOne(world: World, job: NewJob, written: { record: JobRecord; job: NewJob }[]): InsertResult {
+  if (world.jobs.has(job.id)) return { id: job.id, outcome: 'already' }
+  const held = job.unique === undefined ? null : holderOf(world, job.queue, job.unique)
+  if (held !== null) {
+    const replaced = job.unique?.onDuplicate !== 'keep' && replaceHolder(world, held.holder, job, written)
+    return { id: held.holder, outcome: replaced ? 'replaced' : 'duplicate' }
+  }
+  const queue = world.queue(job.queue)
+  const defaults = { priority: queue.config.defaultPriority, maxAttempts: queue.config.defaultAttempts }
+  const record = new JobRecord(job, defaults, ++world.lastNo, world.nowMs())
+  world.jobs.set(record.id, record)
+  world.order.push(record)
+  holdKey(world, record)
+  joinBatch(world, record)
+  written.push({ record, job })
+  return { id: record.id, outcome: 'inserted' }
+}
+
+function joinBatch(world: World, record: JobRecord): void {
+  const batch = record.batch === null ? undefined : world.batches.get(record.batch)
+  if (batch === undefined) return
+  batch.record = { ...batch.record, counts: moveCount(batch.record.counts, null, 'pending') }
+  batch.live.add(record)
+}
+
+export function dependOn(world: World, child: JobRecord, parent: JobRecord, policy: ParentFailurePolicy): void {
+  if (!isFinal(parent.status)) {
+    child.pendingParents += 1
+    parent.children ??= []
+    parent.children.push({ child, policy })
+    return
+  }
+  const means = isPlanted('orphan-released') ? 'satisfied' : parentEnded(parent.status, policy)
+  if (means !== 'satisfied' && parent.status !== 'completed') orphan(world, child, parent, parent.status, means)
+}
+
+/** The child stays blocked; maintenance settles it by its policy. */
+export function orphan(
+  world: World,
+  child: JobRecord,
+  parent: JobRecord,
+  parentStatus: 'failed' | 'cancelled',
+  policy: 'fail' | 'cancel',
+): void {
+  // Counted once for good: nothing will ever bring it down, so the gate stays shut.
+  child.pendingParents += 1
+  child.orphaned ??= { parent: parent.id, parentStatus, policy }
+  world.orphans.add(child)
+}
+
+/** A holder that has not started takes the place of the new request: its content, and with debounce its time. */
+function replaceHolder(world: World, id: JobId, job: NewJob, written: readonly { record: JobRecord }[]): boolean {
+  const holder = world.jobs.get(id)
+  if (holder === undefined || isFinal(holder.status) || holder.status === 'running') return false
+  const inThisCall = written.some(({ record }) => record === holder)
+  const config = world.queue(job.queue).config
+  if (!inThisCall) leave(world, holder)
+  holder.name = job.name
+  holder.payload = job.payload
+  holder.timeoutMs = job.timeoutMs
+  holder.priority = job.priority ?? config.defaultPriority
+  holder.maxAttempts = job.maxAttempts ?? config.defaultAttempts
+  holder.tags = job.tags ?? []
+  holder.meta = job.meta ?? null
+  holder.updatedAtMs = world.nowMs()
+  if (job.unique?.onDuplicate === 'debounce') {
+    holder.runAtMs = Math.max(job.runAtMs ?? 0, world.nowMs() + (job.delayMs ?? 0))
+    holder.waitsFor = null
+  }
+  if (inThisCall) return true
+  returnToPlace(world, holder)
+  world.onChange?.(holder)
+  return true
+}
+
+// A ready holder whose time did not move keeps its place in the order; any other goes through the gates.
+function returnToPlace(world: World, holder: JobRecord): void {
+  if (holder.status === 'queued' && holder.runAtMs <= world.nowMs()) {
+    const queue = world.queue(holder.queue)
+    queue.counts.queued += 1
+    queue.ready.add(holder)
+    return
+  }
+  releaseSlots(world, holder)
+  admitJob(world, holder)
+}

@@ -1,0 +1,110 @@
+// The write path of the seam over the world.
+import { isPlanted } from '../../core/planted.ts'
+import type { DueJob, DueKind, JobStore, PromoteReply, PruneRule } from '../../store/ports.ts'
+import { admitJob, admitWaiting } from './admission.ts'
+import { claimJobs, extendLeases, listHoldings } from './claim.ts'
+import { insertJobs } from './insert.ts'
+import { leave } from './places.ts'
+import { snapshot } from './record.ts'
+import type { JobRecord } from './record.ts'
+import { forget, settle } from './settle.ts'
+import { sweepKeys } from './unique.ts'
+import type { World } from './world.ts'
+
+export function memoryJobs(world: World): JobStore {
+  return {
+    insert: (jobs) => world.run(() => insertJobs(world, jobs)),
+    claim: (request) => world.run(() => claimJobs(world, request)),
+    apply: (transitions) => world.run(() => transitions.map((transition) => settle(world, transition))),
+    extend: (leases, leaseMs) => world.run(() => extendLeases(world, leases, leaseMs)),
+    holdings: (worker, claimNo) => world.run(() => listHoldings(world, worker, claimNo)),
+    promote: (limit) => world.run(() => promote(world, limit)),
+    due: (kind, limit) => world.run(() => [...listDue(world, kind, limit)]),
+    prune: (rules, limit) => world.run(() => prune(world, rules, limit)),
+  }
+}
+
+function promote(world: World, limit: number): PromoteReply {
+  const nowMs = world.nowMs() + (isPlanted('promote-too-early') ? 1_000 : 0)
+  let promoted = 0
+  for (let next = world.scheduled.first(); next !== null && promoted < limit; next = world.scheduled.first()) {
+    if (next.runAtMs > nowMs) break
+    leave(world, next)
+    if (isPlanted('promote-too-early')) next.runAtMs = world.nowMs()
+    next.waitsFor = null
+    admitJob(world, next)
+    world.onChange?.(next)
+    promoted += 1
+  }
+  promoted += admitWidened(world, limit - promoted)
+  const first = world.scheduled.first()
+  return { promoted, nextDueInMs: first === null ? null : Math.max(first.runAtMs - nowMs, 0) }
+}
+
+/** Waiters of queues whose limits were changed; bounded, the rest follows in the next pass. */
+function admitWidened(world: World, limit: number): number {
+  let admitted = 0
+  for (const name of world.widened) {
+    const { config, slots } = world.queue(name)
+    for (const [key, gate] of world.keySlots) {
+      if (!key.startsWith(`${name}\0`)) continue
+      admitted += admitWaiting(world, gate, config.limits.perKeyConcurrency, limit - admitted)
+    }
+    admitted += admitWaiting(world, slots, config.limits.concurrency, limit - admitted)
+    if (admitted >= limit) return admitted
+    world.widened.delete(name)
+  }
+  return admitted
+}
+
+function* listDue(world: World, kind: DueKind, limit: number): Iterable<DueJob> {
+  let left = limit
+  for (const record of kind === 'expired' ? expired(world) : kind === 'orphaned' ? world.orphans : ofCancelled(world)) {
+    if (left-- <= 0) return
+    const { orphaned } = record
+    yield orphaned === null ? { job: snapshot(record) } : { job: snapshot(record), orphan: orphaned }
+  }
+}
+
+function* expired(world: World): Iterable<JobRecord> {
+  for (const worker of world.dead) {
+    if (worker.running.size === 0) world.dead.delete(worker)
+    yield* worker.running
+  }
+  yield* world.visibility.until(world.nowMs())
+}
+
+function* ofCancelled(world: World): Iterable<JobRecord> {
+  for (const { live } of world.cancelledBatches) {
+    for (const record of live) if (record.status !== 'running' || !record.cancelRequested) yield record
+  }
+}
+
+function prune(world: World, rules: readonly PruneRule[], limit: number): number {
+  const nowMs = world.nowMs()
+  const named = new Set(rules.map(({ queue, status }) => `${queue}\0${status}`))
+  let pruned = 0
+  for (const { queue, status, olderThanMs } of rules) {
+    for (const [name, state] of world.queues) {
+      if (queue === undefined ? named.has(`${name}\0${status}`) : queue !== name) continue
+      for (let oldest = state.finished[status].head; oldest !== null; oldest = state.finished[status].head) {
+        if (pruned >= limit || (oldest.finishedAtMs ?? nowMs) > nowMs - olderThanMs) break
+        leave(world, oldest)
+        forget(world, oldest)
+        pruned += 1
+      }
+    }
+  }
+  sweepKeys(world, limit)
+  sweepRates(world, nowMs, limit)
+  return pruned
+}
+
+// A bucket whose line lies in the past is as good as none.
+function sweepRates(world: World, nowMs: number, limit: number): void {
+  let seen = 0
+  for (const [key, state] of world.rates) {
+    if (state.startTatMs < nowMs && state.admitTatMs < nowMs) world.rates.delete(key)
+    if (++seen >= limit) return
+  }
+}

@@ -1,0 +1,24 @@
+// Hints of the memory backend: listeners of this process, called after the atom that rang.
+import type { Topic, Wakeups } from '../../store/wakeups.ts'
+import type { World } from './world.ts'
+
+export function memoryWakeups(world: World): Wakeups {
+  return {
+    listen(topics, onHint) {
+      for (const topic of topics) add(world, topic, onHint)
+      return () => {
+        for (const topic of topics) {
+          const listeners = world.listeners.get(topic)
+          listeners?.delete(onHint)
+          if (listeners?.size === 0) world.listeners.delete(topic)
+        }
+      }
+    },
+  }
+}
+
+function add(world: World, topic: Topic, onHint: (topic: Topic) => void): void {
+  let listeners = world.listeners.get(topic)
+  if (listeners === undefined) world.listeners.set(topic, (listeners = new Set()))
+  listeners.add(onHint)
+}

@@ -1,0 +1,162 @@
+// Everything the memory backend knows, as plain data with the indexes that keep every operation's cost
+// independent of how many jobs there are. The files beside this one are the operations on it.
+import { MillraceError } from '../../core/errors.ts'
+import { JOB_STATUSES } from '../../core/job.ts'
+import type { BatchId, JobId, JobStatus, WorkerId } from '../../core/job.ts'
+import type { RateState } from '../../core/rate.ts'
+import type { UniqueMode } from '../../core/unique.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { BatchRecord } from '../../store/batch-store.ts'
+import type { Note } from '../../store/note-store.ts'
+import { defaultQueue } from '../../store/queue-defaults.ts'
+import type { QueueRecord } from '../../store/queue-store.ts'
+import type { ScheduleRecord } from '../../store/schedule-store.ts'
+import { CONFIG_TOPIC } from '../../store/wakeups.ts'
+import type { Topic } from '../../store/wakeups.ts'
+import type { WorkerCommand, WorkerRecord } from '../../store/worker-store.ts'
+import { JobList } from './job-list.ts'
+import { PriorityLine } from './priority-line.ts'
+import { ReadyQueue } from './ready-queue.ts'
+import type { JobRecord } from './record.ts'
+import { TimeHeap } from './time-heap.ts'
+
+/** Slots in use, and who waits for one. */
+export class SlotGate {
+  used = 0
+  readonly waiting = new PriorityLine()
+}
+
+/** The jobs of one group: one goes ahead, the others follow in order. */
+export class GroupLine {
+  holder: JobRecord | null = null
+  readonly waiting = new JobList()
+}
+
+export class QueueState {
+  config: QueueRecord
+  readonly ready: ReadyQueue
+  readonly slots = new SlotGate()
+  readonly counts = Object.fromEntries(JOB_STATUSES.map((status) => [status, 0])) as Record<JobStatus, number>
+  /** Finished jobs in the order they finished, for retention. */
+  readonly finished = { completed: new JobList(), failed: new JobList(), cancelled: new JobList() }
+
+  constructor(config: QueueRecord) {
+    this.config = config
+    this.ready = new ReadyQueue(config.lanes)
+  }
+}
+
+export interface WorkerState {
+  record: WorkerRecord
+  lastClaimNo: number
+  readonly running: Set<JobRecord>
+  commands: { readonly no: number; readonly command: WorkerCommand }[]
+  lastCommandNo: number
+}
+
+export interface BatchState {
+  record: BatchRecord
+  /** Its jobs that are not final. */
+  readonly live: Set<JobRecord>
+}
+
+export interface UniqueEntry {
+  readonly holder: JobId
+  readonly mode: UniqueMode
+  /** With `for-a-time`. */
+  readonly untilMs: number
+}
+
+export class World {
+  readonly #clock: Clock
+  #open = true
+  readonly jobs = new Map<JobId, JobRecord>()
+  /** By order of insert; erased jobs stay in it until the next sweep. */
+  order: JobRecord[] = []
+  erased = 0
+  readonly queues = new Map<string, QueueState>()
+  readonly scheduled = new TimeHeap()
+  readonly visibility = new TimeHeap()
+  readonly groups = new Map<string, GroupLine>()
+  readonly keySlots = new Map<string, SlotGate>()
+  readonly rates = new Map<string, RateState>()
+  readonly uniques = new Map<string, UniqueEntry>()
+  readonly orphans = new Set<JobRecord>()
+  /** Queues whose limits were widened: `promote` admits their waiters. */
+  readonly widened = new Set<string>()
+  readonly batches = new Map<BatchId, BatchState>()
+  readonly cancelledBatches = new Set<BatchState>()
+  readonly schedules = new Map<string, ScheduleRecord>()
+  readonly workers = new Map<WorkerId, WorkerState>()
+  /** Dead workers that may still hold jobs. */
+  readonly dead = new Set<WorkerState>()
+  readonly leaders = new Map<string, { holder: string; term: number; untilMs: number }>()
+  readonly notes = new Map<string, Map<string, Note>>()
+  readonly listeners = new Map<Topic, Set<(topic: Topic) => void>>()
+  readonly #rings = new Set<Topic>()
+  lastNo = 0
+  lastSeq = 0
+  lastLease = 0
+  /** Called after each change of a job; the simulator checks its invariants there. */
+  readonly onChange: ((record: JobRecord) => void) | undefined
+
+  constructor(clock: Clock, onChange?: (record: JobRecord) => void) {
+    this.#clock = clock
+    this.onChange = onChange
+  }
+
+  nowMs(): number {
+    return this.#clock.nowMs()
+  }
+
+  open(): void {
+    this.#open = true
+  }
+
+  close(): void {
+    this.#open = false
+    this.listeners.clear()
+  }
+
+  /** Runs one operation as an atom, then rings whoever it concerns. */
+  run<Result>(operation: () => Result): Promise<Result> {
+    if (!this.#open) {
+      return Promise.reject(new MillraceError('STOPPED', 'the memory backend was stopped; create a new one'))
+    }
+    try {
+      const result = operation()
+      if (this.#rings.size > 0) this.#ringAll()
+      return Promise.resolve(result)
+    } catch (error) {
+      // oxlint-disable-next-line prefer-promise-reject-errors -- whatever was thrown is passed on unchanged
+      return Promise.reject(error)
+    }
+  }
+
+  ring(topic: Topic): void {
+    if (this.listeners.has(topic)) this.#rings.add(topic)
+  }
+
+  queue(name: string): QueueState {
+    const found = this.queues.get(name)
+    if (found !== undefined) return found
+    const created = new QueueState({ ...defaultQueue(name), paused: false, createdAtMs: this.nowMs(), version: 1 })
+    this.queues.set(name, created)
+    this.ring(CONFIG_TOPIC)
+    return created
+  }
+
+  // Listeners run after the atom, never inside it; one that throws must not hide the result.
+  #ringAll(): void {
+    const topics = [...this.#rings]
+    this.#rings.clear()
+    for (const topic of topics) {
+      for (const listener of this.listeners.get(topic) ?? []) listener(topic)
+    }
+  }
+}
+
+/** Groups, unique keys, limit keys are scoped to their queue. NUL cannot appear in either part. */
+export function scoped(queue: string, key: string): string {
+  return `${queue}\0${key}`
+}

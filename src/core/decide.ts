@@ -1,0 +1,229 @@
+// The policy: what an outcome, a dead worker, a lost parent or an operator means for a job. Pure; the
+// only place that builds transitions.
+import { toAttemptError } from './attempt-error.ts'
+import type { AttemptError } from './attempt-error.ts'
+import { classify } from './classify.ts'
+import type { Classifier } from './classify.ts'
+import { EDGES } from './edges.ts'
+import type { EdgeName } from './edges.ts'
+import { MillraceError, assertNever } from './errors.ts'
+import type { JobId, LeaseNumber, LogLine, StoredJob } from './job.ts'
+import type { JsonText } from './json.ts'
+import { DEFAULTS } from './limits.ts'
+import type { Outcome } from './outcome.ts'
+import { retryDelayMs } from './retry.ts'
+import type { RetryPolicy } from './retry.ts'
+import type { Transition } from './transition.ts'
+
+/** What the decision needs to know of a run. */
+export interface RunFacts {
+  readonly id: JobId
+  readonly lease: LeaseNumber
+  readonly attemptCount: number
+  readonly maxAttempts: number
+  readonly crashCount: number
+}
+
+export interface RunPolicy {
+  readonly retry: RetryPolicy
+  readonly classifiers: readonly Classifier[]
+  readonly unknownErrors: 'retry' | 'fail'
+}
+
+export interface RunEnd {
+  readonly outcome: Outcome
+  readonly ranMs: number
+  /** Wall clock, only to read an HTTP date in Retry-After. */
+  readonly nowMs: number
+}
+
+export function hasAttemptsLeft(run: RunFacts): boolean {
+  return run.attemptCount + 1 < run.maxAttempts
+}
+
+export function decideOutcome(run: RunFacts, end: RunEnd, policy: RunPolicy, random: () => number): Transition {
+  const { outcome, ranMs } = end
+  switch (outcome.kind) {
+    case 'done':
+      return {
+        jobId: run.id,
+        edge: 'complete',
+        guard: { from: EDGES.complete.from, lease: run.lease },
+        to: 'completed',
+        attempt: 'count',
+        ranMs,
+        ...(outcome.result !== null && { result: outcome.result }),
+      }
+    case 'threw':
+      return decideFailure(run, outcome.error, end, policy, random)
+    case 'timed-out': {
+      const message = `the handler ran longer than its timeout of ${outcome.timeoutMs} ms`
+      return decideFailure(run, new MillraceError('JOB_TIMEOUT', message), end, policy, random)
+    }
+    case 'fail':
+      return failed(run, toAttemptError(outcome.error, 'permanent'), ranMs)
+    case 'retry-after': {
+      const error = toAttemptError(new Error(outcome.reason), 'unknown')
+      return hasAttemptsLeft(run) ? retried(run, error, outcome.delayMs, ranMs) : failed(run, error, ranMs)
+    }
+    case 'snooze':
+      return {
+        ...leased(run, 'snooze'),
+        to: outcome.delayMs > 0 ? 'scheduled' : 'queued',
+        delayMs: outcome.delayMs,
+        waitsFor: 'snooze',
+        ranMs,
+        note: outcome.reason,
+        ifCancelRequested: cancelled(run, ranMs),
+      }
+    case 'release':
+      return {
+        ...leased(run, 'release'),
+        to: 'queued',
+        ranMs,
+        note: outcome.reason,
+        ifCancelRequested: cancelled(run, ranMs),
+      }
+    case 'cancel':
+      return cancelled(run, ranMs, outcome.reason)
+    case 'returned':
+      return { ...leased(run, 'return'), to: 'queued', ifCancelRequested: cancelled(run, 0) }
+    case 'deferred':
+      return {
+        ...leased(run, 'defer'),
+        to: 'scheduled',
+        delayMs: outcome.waitMs,
+        waitsFor: 'rate',
+        ifCancelRequested: cancelled(run, 0),
+      }
+    default:
+      return assertNever(outcome)
+  }
+}
+
+function decideFailure(
+  run: RunFacts,
+  thrown: unknown,
+  end: RunEnd,
+  policy: RunPolicy,
+  random: () => number,
+): Transition {
+  const verdict = classify(thrown, { custom: policy.classifiers, unknown: policy.unknownErrors, nowMs: end.nowMs })
+  const error = toAttemptError(thrown, verdict.class)
+  if (verdict.retry === 'never' || !hasAttemptsLeft(run)) return failed(run, error, end.ranMs)
+  const delay =
+    typeof verdict.retry === 'object'
+      ? verdict.retry.afterMs
+      : retryDelayMs(policy.retry, run.attemptCount + 1, random, thrown)
+  return delay === 'give-up' ? failed(run, error, end.ranMs) : retried(run, error, delay, end.ranMs)
+}
+
+/** The worker of this run is dead, or its visibility lapsed. The first crashes are forgiven, then it is poison. */
+export function decideExpiry(job: StoredJob, policy: Pick<RunPolicy, 'retry'>, random: () => number): Transition {
+  const crashes = job.crashCount + 1
+  const poison = crashes >= DEFAULTS.crashesBeforePoison
+  const cause = poison
+    ? new MillraceError('POISON', `the worker died ${crashes} times while it ran this job`)
+    : new MillraceError('WORKER_DIED', `worker ${job.worker ?? 'unknown'} disappeared while it ran this job`)
+  const error = withoutStack(toAttemptError(cause, 'crash'))
+  const base = { jobId: job.id, guard: { from: EDGES.expire.from, lease: job.lease } } as const
+  const ifCancelRequested = cancelled(job, 0, 'the worker died after cancellation was asked for')
+  if (poison || !hasAttemptsLeft(job)) {
+    const ended = { ...base, edge: 'expireForGood', to: 'failed', attempt: 'count', crash: true, error } as const
+    return { ...ended, ifCancelRequested, note: poison ? 'poison' : 'no attempts left' }
+  }
+  // The first crash may be a deploy: start again at once. Later ones wait as the policy says.
+  const delay = crashes === 1 ? 0 : retryDelayMs(policy.retry, job.attemptCount + 1, random)
+  const delayMs = delay === 'give-up' ? 0 : delay
+  const again = { ...base, edge: 'expire', to: delayMs > 0 ? 'scheduled' : 'queued', delayMs } as const
+  return { ...again, waitsFor: 'retry', attempt: 'count', crash: true, error, ifCancelRequested }
+}
+
+/** Must the run of this job have the process for itself? */
+export function runsAlone(job: { readonly crashCount: number }): boolean {
+  return job.crashCount >= DEFAULTS.crashesBeforeAlone
+}
+
+export function decideOrphan(
+  job: StoredJob,
+  orphan: { readonly parent: JobId; readonly parentStatus: string; readonly policy: 'fail' | 'cancel' },
+): Transition {
+  const message = `parent job ${orphan.parent} ended as ${orphan.parentStatus}`
+  const error = withoutStack(toAttemptError(new MillraceError('PARENT_FAILED', message), 'permanent'))
+  const guard = { from: EDGES.failOrphan.from }
+  return orphan.policy === 'fail'
+    ? { jobId: job.id, edge: 'failOrphan', guard, to: 'failed', error, note: message }
+    : { jobId: job.id, edge: 'cancelOrphan', guard, to: 'cancelled', error, note: message }
+}
+
+/** Cancelling is two decisions sent together: one for a waiting job, one for a running job. Only one can hold. */
+export function decideCancel(jobId: JobId, reason: string, actor?: string): readonly [Transition, Transition] {
+  const who = actor === undefined ? {} : { actor }
+  return [
+    { jobId, edge: 'cancel', guard: { from: EDGES.cancel.from }, to: 'cancelled', note: reason, ...who },
+    { jobId, edge: 'requestCancel', guard: { from: EDGES.requestCancel.from }, to: 'running', note: reason, ...who },
+  ]
+}
+
+export function decideRemove(jobId: JobId, actor?: string): readonly [Transition, Transition] {
+  const [, request] = decideCancel(jobId, 'deleted', actor)
+  const remove: Transition = { jobId, edge: 'remove', guard: { from: EDGES.remove.from }, to: 'cancelled' }
+  return [remove, { ...request, thenRemove: true }]
+}
+
+export function decideReplay(jobId: JobId, actor: string): Transition {
+  return {
+    jobId,
+    edge: 'replay',
+    guard: { from: EDGES.replay.from },
+    to: 'queued',
+    attempt: 'reset',
+    actor,
+    waitsFor: 'delay',
+  }
+}
+
+export function decideMarkReplayed(jobId: JobId, into: JobId, actor: string): Transition {
+  return { jobId, edge: 'markReplayed', guard: { from: EDGES.markReplayed.from }, to: 'failed', into, actor }
+}
+
+export interface Report {
+  readonly progress?: JsonText
+  readonly logLines?: readonly LogLine[]
+  /** Index of the first of these lines within the run, so that a repeated report adds nothing. */
+  readonly logFrom?: number
+}
+
+export function decideReport(run: { readonly id: JobId; readonly lease: LeaseNumber }, report: Report): Transition {
+  return { ...leased(run, 'report'), to: 'running', ...report }
+}
+
+function retried(run: RunFacts, error: AttemptError, delayMs: number, ranMs: number): Transition {
+  const to = delayMs > 0 ? 'scheduled' : 'queued'
+  const ifCancelRequested = cancelled(run, ranMs)
+  return { ...leased(run, 'retry'), to, delayMs, waitsFor: 'retry', attempt: 'count', error, ranMs, ifCancelRequested }
+}
+
+function failed(run: RunFacts, error: AttemptError, ranMs: number): Transition {
+  const ifCancelRequested = cancelled(run, ranMs)
+  return { ...leased(run, 'fail'), to: 'failed', attempt: 'count', error, ranMs, ifCancelRequested }
+}
+
+function cancelled(run: { readonly id: JobId; readonly lease: LeaseNumber }, ranMs: number, note?: string): Transition {
+  return {
+    ...leased(run, 'cancelRunning'),
+    to: 'cancelled',
+    attempt: 'count',
+    ranMs,
+    ...(note !== undefined && { note }),
+  }
+}
+
+function leased<Name extends EdgeName>(run: { readonly id: JobId; readonly lease: LeaseNumber }, edge: Name) {
+  return { jobId: run.id, edge, guard: { from: EDGES[edge].from, lease: run.lease } } as const
+}
+
+// A stack of Millrace's own maintenance code would only mislead the reader of the dead letter.
+function withoutStack({ stack: _, ...error }: AttemptError): AttemptError {
+  return error
+}

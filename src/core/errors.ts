@@ -1,0 +1,195 @@
+// Every error that Millrace raises on purpose: one class, one catalogue of stable codes.
+// `docs/errors.md` is generated from the catalogue; a code is never renamed or reused.
+
+export interface ErrorEntry {
+  /** What happened, for the reader of the catalogue. */
+  readonly means: string
+  /** What the reader should do now. */
+  readonly fix: string
+}
+
+export const ERROR_CATALOGUE = {
+  UNKNOWN_JOB: {
+    means: 'No job with this name is registered with this Millrace.',
+    fix: 'Pass the job to `createMillrace({ jobs })`, or correct the name.',
+  },
+  DUPLICATE_JOB: {
+    means: 'Two job definitions share one name.',
+    fix: 'Rename one of them: the name is how a stored job finds its handler.',
+  },
+  INVALID_OPTION: {
+    means: 'An option is unknown or its value is not acceptable.',
+    fix: 'Read the message: it names the option, the value and what is accepted.',
+  },
+  INVALID_NAME: {
+    means: 'A queue, job, schedule or batch name has characters or a length that are not allowed.',
+    fix: 'Use 1-100 characters: letters, digits and `_ . : -`, starting with a letter or digit.',
+  },
+  INVALID_KEY: {
+    means: 'A unique, group or limit key or a tag is empty, too long or has control characters.',
+    fix: 'Use 1-200 printable characters; hash longer values first.',
+  },
+  INVALID_PRIORITY: {
+    means: 'A priority is not a whole number from 0 to 32767 nor one of the words.',
+    fix: 'Use 0 (most urgent) to 32767, or critical, high, normal, low.',
+  },
+  INVALID_DURATION: {
+    means: 'A duration is not a number of milliseconds nor a string like `5m`, or it is out of bounds.',
+    fix: 'Write `250ms`, `30s`, `5m`, `2h`, `7d`, or a non-negative whole number of milliseconds.',
+  },
+  INVALID_CRON: {
+    means: 'A cron expression cannot be parsed or never fires.',
+    fix: 'Use 5 fields (minute hour day month weekday) or 6 with seconds first.',
+  },
+  INVALID_TIME_ZONE: {
+    means: 'A time zone is not an IANA name known to this runtime.',
+    fix: 'Use a name such as `Europe/Berlin` or `UTC`.',
+  },
+  INVALID_PAYLOAD: {
+    means: 'The input does not satisfy the schema of the job.',
+    fix: 'Correct the fields listed in `issues`.',
+  },
+  PAYLOAD_NOT_JSON: {
+    means: 'The payload holds a value that JSON cannot carry.',
+    fix: 'Convert the named field: Date to an ISO string, BigInt to a string, drop functions and undefined.',
+  },
+  PAYLOAD_TOO_LARGE: {
+    means: 'The payload is larger than the limit.',
+    fix: 'Store the content elsewhere and enqueue its address (the claim-check pattern).',
+  },
+  PAYLOAD_SECRET: {
+    means: 'A payload field looks like a secret and the guard is set to refuse.',
+    fix: 'Pass a reference to the secret, or list the field in `secrets.allow`.',
+  },
+  RESULT_TOO_LARGE: {
+    means: 'A handler returned more than may be stored as a result.',
+    fix: 'Store the content elsewhere and return its address.',
+  },
+  PROGRESS_TOO_LARGE: {
+    means: 'A progress report is larger than the limit.',
+    fix: 'Report a number or a few small fields.',
+  },
+  BULK_TOO_LARGE: {
+    means: 'One call carries more jobs than allowed.',
+    fix: 'Split the call into chunks.',
+  },
+  DEPENDENCY_NOT_FOUND: {
+    means: 'A job depends on a job that does not exist.',
+    fix: 'Enqueue the parent first, or in the same call.',
+  },
+  DEPENDENCY_CYCLE: {
+    means: 'Jobs of one call depend on each other in a circle.',
+    fix: 'Break the circle: the message lists it.',
+  },
+  BATCH_NOT_FOUND: { means: 'The batch does not exist.', fix: 'Create it first, or correct the id.' },
+  BATCH_CLOSED: {
+    means: 'The batch is sealed, cancelled or finished and takes no more jobs.',
+    fix: 'Add jobs before `seal()`, or from inside a running job of the batch.',
+  },
+  JOB_NOT_FOUND: {
+    means: 'The job does not exist, or retention has removed it.',
+    fix: 'Check the id and the connection.',
+  },
+  JOB_FAILED: { means: 'The awaited job ended as failed.', fix: 'Read `cause` and the job in the dead letters.' },
+  JOB_CANCELLED: { means: 'The awaited job was cancelled.', fix: 'Enqueue it again if it is still wanted.' },
+  WAIT_TIMEOUT: {
+    means: 'The awaited job did not finish in time; it goes on.',
+    fix: 'Wait longer, or look at the job: is a worker running for its queue?',
+  },
+  SCHEDULE_NOT_FOUND: { means: 'The schedule does not exist.', fix: 'Create it, or correct the name.' },
+  QUEUE_NOT_FOUND: { means: 'The queue does not exist.', fix: 'Declare it, or enqueue into it once.' },
+  CONNECTION_NOT_FOUND: {
+    means: 'A job or queue names a connection that is not configured.',
+    fix: 'Add it to `connections`, or correct the name.',
+  },
+  CONNECTION_MIXED: {
+    means: 'Jobs that must be written together live on different connections.',
+    fix: 'Keep the jobs of one bulk call, batch or flow on one connection.',
+  },
+  UNIQUE_KEY_TAKEN: {
+    means: 'The job cannot be replayed: another live job holds its unique key.',
+    fix: 'Wait for the holder to finish, or replay as a new job without the key.',
+  },
+  NOT_REPLAYABLE: {
+    means: 'Only failed jobs can be replayed.',
+    fix: 'Look at the status of the job.',
+  },
+  IDEMPOTENCY_BUSY: {
+    means: 'Another run holds the idempotency key and did not finish in time.',
+    fix: 'Let the job retry later, or raise `wait`.',
+  },
+  IDEMPOTENCY_FAILED: {
+    means: 'The first run under this idempotency key failed, and its failure is kept.',
+    fix: "Use `onFailure: 'retry'` to run again.",
+  },
+  NOTE_CONFLICT: {
+    means: 'A metadata value was changed by many others at once.',
+    fix: 'Try again; use `increment` for counters.',
+  },
+  LEASE_LOST: {
+    means: 'This run no longer owns the job: it was given to another worker, cancelled or deleted.',
+    fix: 'Stop the work; whatever it reports is refused.',
+  },
+  JOB_TIMEOUT: { means: 'The handler ran longer than its timeout.', fix: 'Raise `timeout`, or make the work smaller.' },
+  POISON: {
+    means: 'The job ended the life of its worker too often.',
+    fix: 'Run it alone under a debugger; look for exits, crashes and memory.',
+  },
+  WORKER_DIED: { means: 'The worker of this run disappeared.', fix: 'Look at the exit of that process.' },
+  PARENT_FAILED: {
+    means: 'A job that this one depends on failed or was cancelled.',
+    fix: 'Replay the parent, then this job.',
+  },
+  NOT_SUPPORTED: {
+    means: 'The backend in use does not offer this.',
+    fix: 'See the capabilities of the backends in docs/backend-contract.md.',
+  },
+  STORE_UNAVAILABLE: {
+    means: 'The store did not answer or refused the connection.',
+    fix: 'Check that it runs and can be reached.',
+  },
+  STORE_TIMEOUT: {
+    means: 'The store did not answer in time; whether the call took effect is unknown.',
+    fix: 'Repeat the call: every call may safely be repeated.',
+  },
+  STOPPED: { means: 'This Millrace or worker has been stopped.', fix: 'Create a new one.' },
+} as const satisfies Record<string, ErrorEntry>
+
+export type ErrorCode = keyof typeof ERROR_CATALOGUE
+
+export interface MillraceErrorOptions {
+  readonly cause?: unknown
+  /** May the same call succeed later without a change? */
+  readonly retryable?: boolean
+  /** Machine-readable facts: the option, the field, the limit. Never payload values. */
+  readonly details?: Readonly<Record<string, unknown>>
+}
+
+/** The one error class of Millrace; `code` says which, `message` says what to do. */
+export class MillraceError extends Error {
+  override readonly name = 'MillraceError'
+  readonly code: ErrorCode
+  readonly retryable: boolean
+  readonly details: Readonly<Record<string, unknown>>
+
+  constructor(code: ErrorCode, message: string, options: MillraceErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.retryable = options.retryable ?? false
+    this.details = options.details ?? {}
+  }
+}
+
+export function isMillraceError(error: unknown, code?: ErrorCode): error is MillraceError {
+  return error instanceof MillraceError && (code === undefined || error.code === code)
+}
+
+/** For the `default` of an exhaustive switch. */
+export function assertNever(value: never): never {
+  throw new TypeError(`unexpected value: ${JSON.stringify(value)}`)
+}
+
+/** A programmer error in Millrace itself: stop rather than go on with a broken world. */
+export function assert(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new TypeError(`millrace internal error: ${message}`)
+}

@@ -1,0 +1,35 @@
+// Switches that break one rule each, in the real code path, so that the simulator can prove that it
+// would notice. None is ever on outside `npm run sim -- --planted`; with none on they cost a comparison.
+
+export const PLANTED_BUGS = [
+  'settle-without-lease',
+  'expire-without-status',
+  'claim-reuses-lease',
+  'reap-without-watching',
+  'fire-without-compare',
+  'batch-counts-twice',
+  'unique-not-checked',
+  'group-freed-on-retry',
+  'slot-kept-on-retry',
+  'settlement-forgotten',
+  'claim-not-recovered',
+  'enqueue-retried-with-new-id',
+  'return-counts-attempt',
+  'start-without-trust',
+  'promote-too-early',
+  'cancel-overlooked',
+  'rate-without-token',
+  'orphan-released',
+] as const
+
+export type PlantedBug = (typeof PLANTED_BUGS)[number]
+
+let active: PlantedBug | undefined
+
+export function plant(bug: PlantedBug | undefined): void {
+  active = bug
+}
+
+export function isPlanted(bug: PlantedBug): boolean {
+  return active === bug
+}

@@ -1,0 +1,37 @@
+// Everything a process takes from the outside, as one value: time, randomness, ids, log. The simulator
+// passes its own, so the same code runs on virtual time from a seed.
+import { V7Generator } from 'uuidv7'
+import { systemClock } from './clock.ts'
+import type { Clock } from './clock.ts'
+import { silentLogger } from './logger.ts'
+import type { Logger } from './logger.ts'
+
+export interface Runtime {
+  readonly clock: Clock
+  /** A number in [0, 1). */
+  readonly random: () => number
+  /** A new UUIDv7; ids of one process rise. */
+  readonly newId: () => string
+  readonly logger: Logger
+  /** A named point at which the simulator may crash or freeze the process. Does nothing in production. */
+  readonly failpoint: (name: string) => void
+}
+
+export function createRuntime(overrides: Partial<Runtime> = {}): Runtime {
+  const clock = overrides.clock ?? systemClock
+  const random = overrides.random ?? Math.random
+  return {
+    clock,
+    random,
+    newId: overrides.newId ?? createIdSource(clock, overrides.random),
+    logger: overrides.logger ?? silentLogger,
+    failpoint: overrides.failpoint ?? ((): void => undefined),
+  }
+}
+
+/** UUIDv7 from the given clock; cryptographic randomness unless a source is given. */
+export function createIdSource(clock: Clock, random?: () => number): () => string {
+  const rng = random === undefined ? undefined : { nextUint32: (): number => Math.floor(random() * 0x1_0000_0000) }
+  const generator = new V7Generator(rng)
+  return () => generator.generateOrResetWithTs(Math.floor(clock.nowMs())).toString()
+}

@@ -1,0 +1,132 @@
+// The seam between Millrace and a backend. Promises of atomicity, order, idempotency and what a lost
+// reply means are written per method in docs/backend-contract.md; the conformance suite checks them.
+import type { BatchId, ClaimedJob, JobId, LeaseRef, NewJob, StoredJob, WorkerId } from '../core/job.ts'
+import type { Transition, Verdict } from '../core/transition.ts'
+import type { BatchStore } from './batch-store.ts'
+import type { JobQuery } from './job-query.ts'
+import type { LimitStore } from './limit-store.ts'
+import type { NoteStore } from './note-store.ts'
+import type { QueueStore } from './queue-store.ts'
+import type { ScheduleStore } from './schedule-store.ts'
+import type { Wakeups } from './wakeups.ts'
+import type { WorkerStore } from './worker-store.ts'
+
+export interface Backend {
+  readonly jobs: JobStore
+  readonly query: JobQuery
+  readonly queues: QueueStore
+  readonly schedules: ScheduleStore
+  readonly batches: BatchStore
+  readonly limits: LimitStore
+  readonly workers: WorkerStore
+  readonly notes: NoteStore
+  readonly wakeups: Wakeups
+  readonly capabilities: Capabilities
+  /** Open connections; idempotent. */
+  start(): Promise<void>
+  /** Close them; idempotent; calls after it fail with STOPPED. */
+  stop(): Promise<void>
+}
+
+/** Differences between backends as data; nobody asks a backend for its name. */
+export interface Capabilities {
+  /** Exact integer priority; otherwise three lanes. */
+  readonly strictPriority: boolean
+  /** Jobs survive the end of this process. */
+  readonly durable: boolean
+  /** The store can be written inside the caller's transaction. */
+  readonly transactional: boolean
+  /** One `insert` over several queues is one atom. */
+  readonly atomicAcrossQueues: boolean
+  readonly payloadSearch: boolean
+  /** How a thread of its own can keep a worker alive; null: only the main loop can reach the store. */
+  readonly threadLiveness: ThreadLiveness | null
+}
+
+/** A module, loadable in a worker thread, whose `createBeat(options)` yields a `WorkerStore['beat']` of its own connection. */
+export interface ThreadLiveness {
+  readonly module: string
+  readonly options: unknown
+}
+
+export interface JobStore {
+  insert(jobs: readonly NewJob[]): Promise<InsertReply>
+  claim(request: ClaimRequest): Promise<ClaimReply>
+  apply(transitions: readonly Transition[]): Promise<readonly Verdict[]>
+  /** Moves the visibility of leases that were claimed with one. Answers the leases that are lost. */
+  extend(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly LeaseRef[]>
+  /** Fences claims of this worker numbered up to `claimNo`, then lists what it holds. */
+  holdings(worker: WorkerId, claimNo: number): Promise<readonly LeaseRef[]>
+  /** Moves jobs whose time has come, and jobs whose gate was widened, towards ready. */
+  promote(limit: number): Promise<PromoteReply>
+  due(kind: DueKind, limit: number): Promise<readonly DueJob[]>
+  prune(rules: readonly PruneRule[], limit: number): Promise<number>
+}
+
+export type InsertOutcome = 'inserted' | 'duplicate' | 'replaced' | 'already'
+
+export interface InsertResult {
+  /** The id of the job that stands for this request: its own, or the holder of the unique key. */
+  readonly id: JobId
+  readonly outcome: InsertOutcome
+}
+
+export type InsertRefusal =
+  | { readonly code: 'DEPENDENCY_NOT_FOUND'; readonly jobId: JobId; readonly parent: JobId }
+  | { readonly code: 'BATCH_NOT_FOUND' | 'BATCH_CLOSED'; readonly jobId: JobId; readonly batch: BatchId }
+
+export type InsertReply =
+  | { readonly ok: true; readonly results: readonly InsertResult[] }
+  | { readonly ok: false; readonly refusal: InsertRefusal }
+
+export interface ClaimRequest {
+  readonly worker: WorkerId
+  /** Counts the claims of this worker; a number at or below the last one takes nothing. */
+  readonly claimNo: number
+  /** Asked in this order; the caller rotates it. */
+  readonly queues: readonly string[]
+  readonly limit: number
+  /** Visibility for consumers without a heartbeat; absent: the lease lives as long as the worker. */
+  readonly leaseMs?: number
+  /** Settled first, in the same round trip, whatever becomes of the claim. */
+  readonly settle?: readonly Transition[]
+}
+
+export interface ClaimReply {
+  readonly jobs: readonly ClaimedJob[]
+  readonly verdicts: readonly Verdict[]
+  /** Queues of the request that are paused now. */
+  readonly paused: readonly string[]
+  /** Why nothing could be claimed: the worker is not alive here, or the number was used up. */
+  readonly refused?: 'worker-dead' | 'superseded'
+}
+
+export interface PromoteReply {
+  readonly promoted: number
+  /** Until the next scheduled job is due; null when there is none. */
+  readonly nextDueInMs: number | null
+}
+
+/**
+ * - `expired`: running, but the worker is dead or the visibility lapsed.
+ * - `orphaned`: blocked, and a parent ended in a way its policy does not accept.
+ * - `batch-cancelled`: live, and its batch was cancelled after it joined.
+ */
+export type DueKind = 'expired' | 'orphaned' | 'batch-cancelled'
+
+export interface DueJob {
+  readonly job: StoredJob
+  /** With `orphaned`: the parent and what the policy asks for. */
+  readonly orphan?: {
+    readonly parent: JobId
+    readonly parentStatus: 'failed' | 'cancelled'
+    readonly policy: 'fail' | 'cancel'
+  }
+}
+
+export interface PruneRule {
+  /** Absent: every queue that no other rule of the call names. */
+  readonly queue?: string
+  readonly status: 'completed' | 'failed' | 'cancelled'
+  readonly olderThanMs: number
+}
