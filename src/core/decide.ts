@@ -224,6 +224,11 @@ function leased<Name extends EdgeName>(run: { readonly id: JobId; readonly lease
 }
 
 // A stack of Millrace's own maintenance code would only mislead the reader of the dead letter.
-function withoutStack({ stack: _, ...error }: AttemptError): AttemptError {
-  return error
+function withoutStack(error: AttemptError): AttemptError {
+  return {
+    name: error.name,
+    message: error.message,
+    class: error.class,
+    ...(error.code !== undefined && { code: error.code }),
+  }
 }

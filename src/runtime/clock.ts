@@ -10,6 +10,8 @@ export interface Clock {
   monoMs(): number
   /** Runs `fire` once after `delayMs`. A waiting timer does not keep the process alive unless asked to. */
   timer(delayMs: number, fire: () => void, options?: { readonly keepAlive?: boolean }): Timer
+  /** Lets input, timers and other work of the process go first. */
+  breathe(): Promise<void>
 }
 
 /** Longest delay of a Node timer; longer waits are cut into pieces by whoever waits. */
@@ -23,6 +25,7 @@ export const systemClock: Clock = {
     if (!options?.keepAlive) handle.unref()
     return { cancel: () => clearTimeout(handle) }
   },
+  breathe: () => new Promise((resolve) => setImmediate(resolve)),
 }
 
 /** Resolves after the delay, or at once when the signal aborts; never rejects. */

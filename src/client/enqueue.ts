@@ -1,0 +1,219 @@
+// Enqueue, one or many: middleware, then validation and encoding, then one insert, then handles.
+// Everything that can be refused is refused before anything is written.
+import type { AnyJob } from '../core/definition.ts'
+import { MillraceError } from '../core/errors.ts'
+import { checkNoCycle } from '../core/flow.ts'
+import type { JobId, NewJob } from '../core/job.ts'
+import { invalidOption } from '../core/names.ts'
+import type { EventHub } from '../runtime/events.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { InsertOutcome, InsertReply, InsertResult } from '../store/ports.ts'
+import type { QueueSettings } from '../store/queue-store.ts'
+import type { Connections } from './connections.ts'
+import type { EnqueueOptions } from './enqueue-options.ts'
+import { createHandle } from './handle.ts'
+import type { HandleServices, JobHandle } from './handle.ts'
+import { createInserter } from './inserter.ts'
+import type { Inserter } from './inserter.ts'
+import { compose } from './middleware.ts'
+import type { EnqueueCall, EnqueueMiddleware, EnqueueReply } from './middleware.ts'
+import { checkBulkSize } from './prepare.ts'
+import type { Extras, Prepare, Prepared } from './prepare.ts'
+import type { Registry } from './registry.ts'
+
+export type JobName = AnyJob | string
+/** One line of a bulk call; `extras` come only from Millrace itself. */
+export type BulkLine = readonly [job: JobName, input: unknown, options?: EnqueueOptions | undefined, extras?: Extras]
+
+export interface Enqueuer {
+  one(job: JobName, input: unknown, options?: EnqueueOptions, extras?: Extras): Promise<JobHandle>
+  /** One atom, in the order given. */
+  many(lines: readonly BulkLine[], what?: string): Promise<readonly JobHandle[]>
+  /** The same without writing: what would be inserted, and where. Middleware is not asked. */
+  prepare(job: JobName, input: unknown, options?: EnqueueOptions, extras?: Extras): Promise<Prepared>
+}
+
+export interface EnqueuerParts {
+  readonly runtime: Runtime
+  readonly hub: EventHub
+  readonly registry: Registry
+  readonly connections: Connections
+  readonly middleware: readonly EnqueueMiddleware[]
+  readonly prepare: Prepare
+  readonly handles: HandleServices
+  readonly settingsOf: (queue: string) => QueueSettings
+  /** Instead of the backend's own: writes inside somebody's transaction. */
+  readonly insertVia?: (connection: string, jobs: readonly NewJob[]) => Promise<InsertReply>
+}
+
+export function createEnqueuer(parts: EnqueuerParts): Enqueuer {
+  const { registry, middleware } = parts
+  const inserterOf = createInserters(parts)
+  const answer = createAnswer(parts)
+
+  async function insertOne(prepared: Prepared): Promise<EnqueueReply> {
+    return answer(prepared, await inserterOf(prepared.connection).one(prepared.job))
+  }
+
+  async function insertMany(prepared: readonly Prepared[], what: string): Promise<readonly EnqueueReply[]> {
+    if (prepared.length === 0) return []
+    const connection = parts.connections.common(
+      prepared.map((one) => one.connection),
+      what,
+    )
+    checkTogether(prepared)
+    const results = await inserterOf(connection).many(prepared.map(({ job }) => job))
+    return prepared.map((one, index) => answer(one, results[index]!))
+  }
+
+  const handleOf = (job: AnyJob, reply: EnqueueReply): JobHandle =>
+    createHandle({ ...reply, connection: parts.connections.ofJob(job) }, parts.handles)
+
+  return {
+    async one(named, input, options, extras) {
+      const job = registry.resolve(named)
+      const innermost = async (call: EnqueueCall): Promise<EnqueueReply> => {
+        const prepared = parts.prepare(call.job, call.input, call.options, extras)
+        // Not awaited when it is there: calls of one tick must still meet in one insert.
+        return insertOne(prepared instanceof Promise ? await prepared : prepared)
+      }
+      const call: EnqueueCall = { job, input, options: options ?? {} }
+      return handleOf(job, await (middleware.length === 0 ? innermost(call) : compose(middleware, innermost)(call)))
+    },
+    async many(lines, what = 'one bulk call') {
+      if (!Array.isArray(lines)) throw invalidOption('enqueueMany()', lines, 'an array of [job, input, options?]')
+      checkBulkSize(lines.length)
+      const calls = lines.map((line, index) => naming(index, () => resolveLine(registry, line)))
+      const prepare = (call: EnqueueCall, index: number): Promise<Prepared> =>
+        namingAsync(index, () => parts.prepare(call.job, call.input, call.options, calls[index]?.extras))
+      const write = async (list: readonly (readonly [EnqueueCall, number])[]): Promise<readonly EnqueueReply[]> =>
+        insertMany(await Promise.all(list.map(([call, index]) => prepare(call, index))), what)
+      const list = calls.map(({ call }) => call)
+      const replies =
+        middleware.length === 0
+          ? await write(list.map((call, index) => [call, index]))
+          : await passAll(middleware, list, write)
+      return replies.map((reply, index) => handleOf(list[index]!.job, reply))
+    },
+    prepare: async (named, input, options, extras) => parts.prepare(registry.resolve(named), input, options, extras),
+  }
+}
+
+function resolveLine(
+  registry: Registry,
+  line: BulkLine,
+): { readonly call: EnqueueCall; readonly extras: Extras | undefined } {
+  if (!Array.isArray(line)) throw invalidOption('a line of a bulk call', line, '[job, input, options?]')
+  const [named, input, options, extras]: BulkLine = line
+  return { call: { job: registry.resolve(named), input, options: options ?? {} }, extras }
+}
+
+/** One inserter per connection: each has its own line of waiting calls and its own known queues. */
+function createInserters({
+  connections,
+  runtime,
+  settingsOf,
+  insertVia,
+}: EnqueuerParts): (connection: string) => Inserter {
+  const inserters = new Map<string, Inserter>()
+  return (connection) => {
+    const known = inserters.get(connection)
+    if (known !== undefined) return known
+    const { jobs, queues } = connections.backend(connection)
+    const insert = (list: readonly NewJob[]): Promise<InsertReply> =>
+      insertVia === undefined ? jobs.insert(list) : insertVia(connection, list)
+    const inserter = createInserter({ runtime, insert, queues, settingsOf })
+    inserters.set(connection, inserter)
+    return inserter
+  }
+}
+
+function createAnswer({ hub }: EnqueuerParts) {
+  return ({ job, ownId }: Prepared, result: InsertResult): EnqueueReply => {
+    // A minted id that is already there was written by our own first try, whose reply was lost.
+    const outcome: InsertOutcome = result.outcome === 'already' && !ownId ? 'inserted' : result.outcome
+    if (hub.has('enqueued')) {
+      const { name, queue } = job
+      hub.emit('enqueued', { id: result.id, name, queue, duplicate: outcome !== 'inserted', batch: job.batch ?? null })
+    }
+    return { id: result.id, outcome }
+  }
+}
+
+function checkTogether(prepared: readonly Prepared[]): void {
+  if (prepared.some(({ job }) => job.dependsOn !== undefined)) checkNoCycle(prepared.map(({ job }) => job))
+  if (!prepared.some(({ ownId }) => ownId)) return
+  const ids = new Set<JobId>()
+  for (const { job } of prepared) {
+    if (ids.has(job.id)) throw invalidOption('id', job.id, 'different for every job of one call')
+    ids.add(job.id)
+  }
+}
+
+/**
+ * Each line passes its own onion, all of them meet at the innermost point, and one insert answers them.
+ * A layer that answers by itself takes its line out of the insert; one that throws stops the whole call.
+ */
+async function passAll(
+  middleware: readonly EnqueueMiddleware[],
+  calls: readonly EnqueueCall[],
+  write: (arrived: readonly (readonly [EnqueueCall, number])[]) => Promise<readonly EnqueueReply[]>,
+): Promise<readonly EnqueueReply[]> {
+  const arrived: {
+    readonly line: readonly [EnqueueCall, number]
+    readonly settle: (reply: Promise<EnqueueReply>) => void
+  }[] = []
+  const outcomes: Promise<EnqueueReply>[] = []
+  const atCentre = calls.map(
+    (call, index) =>
+      new Promise<void>((resolve, reject) => {
+        const innermost = (changed: EnqueueCall): Promise<EnqueueReply> =>
+          new Promise((settle) => {
+            arrived.push({ line: [changed, index], settle })
+            resolve()
+          })
+        const outcome = compose(middleware, innermost)(call)
+        outcomes.push(outcome)
+        // Settled before the centre was reached: answered, or refused.
+        outcome.then(() => resolve(), reject)
+      }),
+  )
+  try {
+    await Promise.all(atCentre)
+  } catch (error) {
+    // The lines that wait at the centre must not wait for ever.
+    for (const { settle } of arrived) settle(Promise.reject(error))
+    throw error
+  }
+  arrived.sort((a, b) => a.line[1] - b.line[1])
+  const written = write(arrived.map(({ line }) => line))
+  arrived.forEach(({ settle }, place) => settle(written.then((replies) => replies[place]!)))
+  return Promise.all(outcomes)
+}
+
+function naming<Value>(index: number, check: () => Value): Value {
+  try {
+    return check()
+  } catch (error) {
+    throw named(index, error)
+  }
+}
+
+async function namingAsync<Value>(index: number, check: () => Value | Promise<Value>): Promise<Value> {
+  try {
+    return await check()
+  } catch (error) {
+    throw named(index, error)
+  }
+}
+
+/** In a call with thousands of jobs the reader must learn which one is meant. */
+function named(index: number, error: unknown): unknown {
+  if (!(error instanceof MillraceError)) return error
+  const { code, message, retryable, details } = error
+  return new MillraceError(code, `job ${index} of this call: ${message}`, {
+    cause: error,
+    retryable,
+    details: { ...details, index },
+  })
+}

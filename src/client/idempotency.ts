@@ -1,0 +1,157 @@
+// `idempotent(key, fn)`: the work behind a key is done once. A note per key is free, `running` under a
+// holder, `done` with the value, or `failed` with the error. A later run of the same job takes a running
+// note over at once, because its lease proves that the former run is over; everybody else waits.
+import { toAttemptError } from '../core/attempt-error.ts'
+import type { AttemptError } from '../core/attempt-error.ts'
+import type { IdempotentOptions, RunContext } from '../core/definition.ts'
+import { formatDuration, parseDuration } from '../core/duration.ts'
+import { MillraceError } from '../core/errors.ts'
+import type { JobId, LeaseNumber } from '../core/job.ts'
+import type { Json } from '../core/json.ts'
+import { DEFAULTS, LIMITS } from '../core/limits.ts'
+import { checkKey, checkKnownOptions, invalidOption } from '../core/names.ts'
+import { OutcomeSignal } from '../core/outcome.ts'
+import { decodePayload, encodePayload } from '../core/payload.ts'
+import { sleep } from '../runtime/clock.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { Note, NoteStore } from '../store/note-store.ts'
+import { storedError } from './results.ts'
+import { retryStore } from './store-retry.ts'
+
+export interface IdempotencyHolder {
+  readonly jobId: JobId
+  readonly lease: LeaseNumber
+  /** The job kind: keys of different kinds never meet. */
+  readonly kind: string
+  /** How long a running note blocks others when its holder disappears, e.g. the timeout of the job. */
+  readonly ttlMs: number
+}
+
+type State =
+  | { readonly state: 'running'; readonly job: JobId; readonly lease: number; readonly call: string }
+  | { readonly state: 'done'; readonly value: Json }
+  | { readonly state: 'failed'; readonly error: AttemptError }
+
+interface Terms {
+  readonly waitMs: number
+  readonly keepMs: number
+  readonly onFailure: 'rethrow' | 'retry'
+}
+
+const POLL_MIN_MS = 25
+const POLL_MAX_MS = 500
+
+export function createIdempotent(
+  notes: NoteStore,
+  runtime: Runtime,
+  holder: IdempotencyHolder,
+): RunContext<unknown>['idempotent'] {
+  const space = `once:${holder.kind}`
+
+  /** The value if it is there, the version that is ours if we may run now. */
+  async function acquire(key: string, terms: Terms): Promise<{ readonly value: Json } | { readonly version: number }> {
+    const call = runtime.newId()
+    const startMs = runtime.clock.monoMs()
+    for (let pollMs = POLL_MIN_MS; ; pollMs = Math.min(pollMs * 2, POLL_MAX_MS)) {
+      const note = await retryStore(runtime, () => notes.get(space, key))
+      const state = note === null ? null : decodeState(note)
+      if (state?.state === 'done') return { value: state.value }
+      if (state?.state === 'failed' && terms.onFailure === 'rethrow') throw failedBefore(key, state.error)
+      if (state?.state !== 'running' || mayTakeOver(state, holder)) {
+        const version = await take(key, note, call)
+        if (version !== null) return { version }
+      }
+      const leftMs = terms.waitMs - (runtime.clock.monoMs() - startMs)
+      if (leftMs <= 0) throw busy(key, terms.waitMs)
+      await sleep(runtime.clock, Math.min(leftMs, pollMs * (0.75 + runtime.random() / 2)))
+    }
+  }
+
+  async function take(key: string, before: Note | null, call: string): Promise<number | null> {
+    const mine: State = { state: 'running', job: holder.jobId, lease: holder.lease, call }
+    const write = { space, key, value: JSON.stringify(mine), expectVersion: before?.version ?? 0, ttlMs: holder.ttlMs }
+    const version = await retryStore(runtime, () => notes.put(write))
+    if (version !== null) return version
+    // Refused by another, or by our own first try whose reply was lost: the call id tells them apart.
+    const now = await retryStore(runtime, () => notes.get(space, key))
+    const state = now && decodeState(now)
+    return state?.state === 'running' && state.call === call ? (now?.version ?? null) : null
+  }
+
+  async function keep(key: string, version: number, state: State, keepMs: number): Promise<void> {
+    const write = { space, key, value: JSON.stringify(state), ttlMs: keepMs }
+    const kept = await retryStore(runtime, () => notes.put({ ...write, expectVersion: version }))
+    // Our running note may have expired meanwhile: then nobody else has it, and the outcome is still worth keeping.
+    if (kept === null) await retryStore(runtime, () => notes.put({ ...write, expectVersion: 0 }))
+  }
+
+  async function run<Value extends Json>(
+    key: string,
+    version: number,
+    fn: () => Promise<Value> | Value,
+    terms: Terms,
+  ): Promise<Value> {
+    let value: Json
+    try {
+      value = throughJson(await fn())
+    } catch (error) {
+      // "Later" and "not now" are no outcome of the work: the note lapses at once and the next run starts afresh.
+      const isOutcome = !(error instanceof OutcomeSignal) || error.outcome.kind === 'fail'
+      await keep(
+        key,
+        version,
+        { state: 'failed', error: toAttemptError(error, 'unknown') },
+        isOutcome ? terms.keepMs : 1,
+      )
+      throw error
+    }
+    await keep(key, version, { state: 'done', value }, terms.keepMs)
+    // What a re-run would be given; `Value` is the caller's promise about it.
+    return value as Value
+  }
+
+  return async (key, fn, options = {}) => {
+    checkKey(key, 'idempotency key')
+    const terms = checkTerms(options)
+    const acquired = await acquire(key, terms)
+    // Kept by an earlier call with the same key; its type is the caller's promise.
+    return 'value' in acquired ? (acquired.value as never) : run(key, acquired.version, fn, terms)
+  }
+}
+
+/** A first run and a re-run must see the same value. */
+function throughJson(returned: unknown): Json {
+  const limit = { maxBytes: LIMITS.noteBytesMax, code: 'RESULT_TOO_LARGE' } as const
+  return decodePayload(encodePayload(returned === undefined ? null : returned, 'idempotent result', limit).text)
+}
+
+function mayTakeOver(state: Extract<State, { state: 'running' }>, holder: IdempotencyHolder): boolean {
+  return state.job === holder.jobId && state.lease < holder.lease
+}
+
+function checkTerms(options: IdempotentOptions): Terms {
+  checkKnownOptions(options, ['wait', 'keep', 'onFailure'], 'idempotent()')
+  const { onFailure = 'rethrow' } = options
+  if (onFailure !== 'rethrow' && onFailure !== 'retry')
+    throw invalidOption('onFailure', onFailure, "'rethrow' or 'retry'")
+  return {
+    waitMs: parseDuration(options.wait ?? DEFAULTS.idempotencyWaitMs, 'wait', { maxMs: LIMITS.timeoutMaxMs }),
+    keepMs: parseDuration(options.keep ?? DEFAULTS.idempotencyLifeMs, 'keep', { minMs: 1 }),
+    onFailure,
+  }
+}
+
+function decodeState(note: Note): State {
+  // Decoded boundary: only this file writes notes in these spaces.
+  return JSON.parse(note.value) as State
+}
+
+function failedBefore(key: string, error: AttemptError): MillraceError {
+  const message = `the work behind ${JSON.stringify(key)} failed before (${error.name}: ${error.message}) and that is kept; use onFailure: 'retry' to run it again`
+  return new MillraceError('IDEMPOTENCY_FAILED', message, { cause: storedError(error), details: { key } })
+}
+
+function busy(key: string, waitMs: number): MillraceError {
+  const message = `another run holds ${JSON.stringify(key)} and did not finish within ${formatDuration(waitMs)}`
+  return new MillraceError('IDEMPOTENCY_BUSY', message, { retryable: true, details: { key, waitMs } })
+}

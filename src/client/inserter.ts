@@ -1,0 +1,158 @@
+// Writes new jobs to one connection. Single calls made while nothing can be sent yet share one insert
+// (group commit); bulk calls go alone, because they are one atom. A lost reply is repeated with the same
+// ids. States: idle → (a call) → a flush is due at the end of this tick → flushing → idle, or the next flush.
+import { MillraceError } from '../core/errors.ts'
+import type { JobId, NewJob } from '../core/job.ts'
+import { isPlanted } from '../core/planted.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { InsertRefusal, InsertReply, InsertResult } from '../store/ports.ts'
+import type { QueueSettings, QueueStore } from '../store/queue-store.ts'
+import { retryStore } from './store-retry.ts'
+
+export interface Inserter {
+  /** May share its round trip with other single calls. */
+  one(job: NewJob): Promise<InsertResult>
+  /** One atom: all or none. In the order given. */
+  many(jobs: readonly NewJob[]): Promise<readonly InsertResult[]>
+}
+
+export interface InserterParts {
+  readonly runtime: Runtime
+  readonly insert: (jobs: readonly NewJob[]) => Promise<InsertReply>
+  readonly queues: Pick<QueueStore, 'ensure'>
+  /** The settings of a queue that is not in the store yet. */
+  readonly settingsOf: (queue: string) => QueueSettings
+}
+
+interface Waiting {
+  readonly job: NewJob
+  readonly resolve: (result: InsertResult) => void
+  readonly reject: (error: unknown) => void
+}
+
+const FLUSH_JOBS_MAX = 1_000
+const FLUSH_CHARS_MAX = 4 * 1024 * 1024
+/** Callers who wait for a store that does not answer; beyond it they are told at once. */
+const WAITING_MAX = 100_000
+
+export function createInserter(parts: InserterParts): Inserter {
+  const { runtime } = parts
+  const ensure = createEnsure(parts)
+  let waiting: Waiting[] = []
+  let busy = false
+
+  async function insert(jobs: readonly NewJob[]): Promise<readonly InsertResult[]> {
+    const reply = await retryStore(runtime, (tryNo) => {
+      const again = tryNo > 1 && isPlanted('enqueue-retried-with-new-id')
+      return parts.insert(again ? jobs.map((job) => ({ ...job, id: runtime.newId() as JobId })) : jobs)
+    })
+    if (!reply.ok) throw refused(reply.refusal)
+    return reply.results
+  }
+
+  async function flushAll(): Promise<void> {
+    for (let flush = takeFlush(); flush.length > 0; flush = takeFlush()) await settle(flush)
+    busy = false
+  }
+
+  function takeFlush(): readonly Waiting[] {
+    let chars = 0
+    let count = 0
+    for (const { job } of waiting) {
+      chars += job.payload.length
+      if (count >= FLUSH_JOBS_MAX || (count > 0 && chars > FLUSH_CHARS_MAX)) break
+      count += 1
+    }
+    const flush = waiting.slice(0, count)
+    waiting = waiting.slice(count)
+    return flush
+  }
+
+  /** Never rejects. One job that the store cannot take must not fail the calls it travelled with. */
+  async function settle(flush: readonly Waiting[]): Promise<void> {
+    try {
+      const results = await insert(flush.map(({ job }) => job))
+      for (const [index, call] of flush.entries()) call.resolve(results[index]!)
+    } catch (error) {
+      if (flush.length === 1 || error instanceof MillraceError) {
+        for (const call of flush) call.reject(error)
+        return
+      }
+      const half = flush.length >> 1
+      await settle(flush.slice(0, half))
+      await settle(flush.slice(half))
+    }
+  }
+
+  function join(job: NewJob): Promise<InsertResult> {
+    if (waiting.length >= WAITING_MAX) {
+      const message = `${WAITING_MAX} enqueue calls already wait for the store`
+      return Promise.reject(new MillraceError('STORE_UNAVAILABLE', message, { retryable: true }))
+    }
+    return new Promise((resolve, reject) => {
+      waiting.push({ job, resolve, reject })
+      if (busy) return
+      busy = true
+      queueMicrotask(() => void flushAll())
+    })
+  }
+
+  return {
+    one(job) {
+      const missing = ensure([job])
+      // A batch or a parent may be refused, and a refusal refuses the whole insert.
+      const alone = job.batch !== undefined || job.dependsOn !== undefined
+      const write = (): Promise<InsertResult> => (alone ? insert([job]).then(([result]) => result!) : join(job))
+      return missing === undefined ? write() : missing.then(write)
+    },
+    async many(jobs) {
+      await ensure(jobs)
+      return insert(jobs)
+    },
+  }
+}
+
+/** Each queue is ensured once per process; undefined when there is nothing to wait for. */
+function createEnsure({ runtime, queues, settingsOf }: InserterParts) {
+  const known = new Map<string, 'there' | Promise<void>>()
+  return (jobs: readonly NewJob[]): Promise<void> | undefined => {
+    const missing = new Set<string>()
+    const waits = new Set<Promise<void>>()
+    for (const { queue } of jobs) {
+      const state = known.get(queue)
+      if (state === undefined) missing.add(queue)
+      else if (state !== 'there') waits.add(state)
+    }
+    if (missing.size > 0) {
+      const settings = [...missing].map(settingsOf)
+      const ensuring = retryStore(runtime, () => queues.ensure(settings)).then(
+        () => missing.forEach((queue) => known.set(queue, 'there')),
+        (error: unknown) => {
+          missing.forEach((queue) => known.delete(queue))
+          throw error
+        },
+      )
+      missing.forEach((queue) => known.set(queue, ensuring))
+      waits.add(ensuring)
+    }
+    return waits.size === 0 ? undefined : Promise.all(waits).then(() => undefined)
+  }
+}
+
+function refused(refusal: InsertRefusal): MillraceError {
+  const { code, jobId } = refusal
+  switch (code) {
+    case 'DEPENDENCY_NOT_FOUND': {
+      const message = `job ${jobId} depends on ${refusal.parent}, which does not exist: enqueue the parent first, or in the same call`
+      return new MillraceError(code, message, { details: { jobId, parent: refusal.parent } })
+    }
+    case 'BATCH_NOT_FOUND': {
+      const message = `there is no batch ${refusal.batch}: create it first, or correct the id`
+      return new MillraceError(code, message, { details: { jobId, batch: refusal.batch } })
+    }
+    case 'BATCH_CLOSED': {
+      const message = `batch ${refusal.batch} is sealed, cancelled or finished and takes no more jobs`
+      return new MillraceError(code, message, { details: { jobId, batch: refusal.batch } })
+    }
+  }
+}

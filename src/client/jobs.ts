@@ -1,0 +1,99 @@
+// Looking at jobs and ending them: get, list, counts, attempts, logs, cancel, remove. Without a named
+// connection an id is looked for on all of them.
+import type { JobId } from '../core/job.ts'
+import { checkKnownOptions } from '../core/names.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { QueueCounts } from '../store/job-query.ts'
+import type { Connections } from './connections.ts'
+import { createEnding } from './ending.ts'
+import type { CancelAnswer, RemoveAnswer } from './ending.ts'
+import { checkJobRef } from './ids.ts'
+import type { JobRef } from './ids.ts'
+import { toJobFilter, toPageRequest } from './job-filter.ts'
+import type { JobListFilter, PageOptions } from './job-filter.ts'
+import { viewAttempt, viewJob, viewLogLine } from './job-view.ts'
+import type { Attempt, Job, JobLogLine } from './job-view.ts'
+
+export interface JobPage {
+  readonly items: readonly Job[]
+  readonly nextCursor?: string
+}
+
+export interface Jobs {
+  get(id: JobRef): Promise<Job | null>
+  /** Newest first. */
+  list(filter?: JobListFilter, page?: PageOptions): Promise<JobPage>
+  counts(queue?: string): Promise<readonly (QueueCounts & { readonly connection: string })[]>
+  /** Every run and replay, oldest first. */
+  attempts(id: JobRef): Promise<readonly Attempt[]>
+  logs(id: JobRef): Promise<readonly JobLogLine[]>
+  cancel(id: JobRef, options?: CancelOptions): Promise<CancelAnswer>
+  cancel(ids: readonly JobRef[], options?: CancelOptions): Promise<readonly CancelAnswer[]>
+  remove(id: JobRef, options?: { readonly actor?: string }): Promise<RemoveAnswer>
+}
+
+export interface CancelOptions {
+  readonly reason?: string
+  readonly actor?: string
+}
+
+export function createJobs(connections: Connections, runtime: Runtime): Jobs {
+  const ending = createEnding(connections, runtime)
+
+  async function onFirst<Value>(ref: JobRef, read: (connection: string, id: JobId) => Promise<readonly Value[]>) {
+    const { id, connection } = checkJobRef(ref, 'job id')
+    const answers = await Promise.all(connections.asked(connection).map((name) => read(name, id)))
+    return answers.find((rows) => rows.length > 0) ?? []
+  }
+
+  function cancel(id: JobRef, options?: CancelOptions): Promise<CancelAnswer>
+  function cancel(ids: readonly JobRef[], options?: CancelOptions): Promise<readonly CancelAnswer[]>
+  async function cancel(
+    ids: JobRef | readonly JobRef[],
+    options: CancelOptions = {},
+  ): Promise<CancelAnswer | readonly CancelAnswer[]> {
+    checkKnownOptions(options, ['reason', 'actor'], 'cancel()')
+    const { reason = 'cancelled by an operator', actor } = options
+    // All ids are checked before the first is touched.
+    const refs = (isList(ids) ? ids : [ids]).map((ref) => checkJobRef(ref, 'job id'))
+    const answers = await ending.cancel(refs, reason, actor)
+    return isList(ids) ? answers : answers[0]!
+  }
+
+  return {
+    async get(ref) {
+      const { id, connection } = checkJobRef(ref, 'job id')
+      const found = await connections.locate(id, connection)
+      return found && viewJob(found.job, found.connection)
+    },
+    async list(filter = {}, page = {}) {
+      const connection =
+        filter.connection ?? (filter.queue === undefined ? 'default' : connections.ofQueue(filter.queue))
+      const backend = connections.backend(connection)
+      const { items, nextCursor } = await backend.query.list(
+        toJobFilter(filter, backend.capabilities),
+        toPageRequest(page),
+      )
+      const jobs = items.map((job) => viewJob(job, connection))
+      return { items: jobs, ...(nextCursor !== undefined && { nextCursor }) }
+    },
+    async counts(queue) {
+      const read = async (connection: string) =>
+        (await connections.backend(connection).query.counts(queue)).map((counts) => ({ ...counts, connection }))
+      return (await Promise.all(connections.names.map(read))).flat()
+    },
+    attempts: async (ref) =>
+      (await onFirst(ref, (name, id) => connections.backend(name).query.attempts(id))).map(viewAttempt),
+    logs: async (ref) => (await onFirst(ref, (name, id) => connections.backend(name).query.logs(id))).map(viewLogLine),
+    cancel,
+    async remove(ref, { actor } = {}) {
+      const [answer] = await ending.remove([checkJobRef(ref, 'job id')], actor)
+      return answer!
+    },
+  }
+}
+
+// `Array.isArray` does not narrow readonly arrays out of a union.
+function isList(ids: JobRef | readonly JobRef[]): ids is readonly JobRef[] {
+  return Array.isArray(ids)
+}

@@ -1,0 +1,162 @@
+// From a call to a NewJob: the input is validated and encoded, options and defaults are settled. Pure
+// but for the id; nothing is written here. Synchronous when the schema is.
+import type { AnyJob } from '../core/definition.ts'
+import { MillraceError } from '../core/errors.ts'
+import type { Dependency, JobId, NewJob, ScheduleRef } from '../core/job.ts'
+import type { JsonText } from '../core/json.ts'
+import { LIMITS } from '../core/limits.ts'
+import { checkKey, checkTags, invalidOption } from '../core/names.ts'
+import { decodePayload, encodePayload } from '../core/payload.ts'
+import type { SecretGuard } from '../core/payload.ts'
+import { validate } from '../core/schema.ts'
+import { contentKey } from '../core/unique.ts'
+import type { UniqueHold } from '../core/unique.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { Connections } from './connections.ts'
+import { checkEnqueueOptions } from './enqueue-options.ts'
+import type { CheckedOptions, EnqueueOptions } from './enqueue-options.ts'
+import { checkUniqueTerms } from './unique-terms.ts'
+
+export interface Prepared {
+  readonly job: NewJob
+  readonly connection: string
+  /** The caller chose the id, so `already` is news to him. */
+  readonly ownId: boolean
+}
+
+/** What only Millrace itself may say about a new job. */
+export interface Extras {
+  readonly insideBatch?: true
+  readonly schedule?: ScheduleRef
+  readonly dependsOn?: NewJob['dependsOn']
+  readonly id?: JobId
+}
+
+export interface PrepareParts {
+  readonly runtime: Runtime
+  readonly connections: Connections
+  readonly secrets: SecretGuard
+}
+
+export type Prepare = (
+  definition: AnyJob,
+  input: unknown,
+  options?: EnqueueOptions,
+  extras?: Extras,
+) => Prepared | Promise<Prepared>
+
+export function createPrepare({ runtime, connections, secrets }: PrepareParts): Prepare {
+  const limit = { maxBytes: LIMITS.payloadBytesMax, code: 'PAYLOAD_TOO_LARGE', secrets } as const
+
+  function encode(definition: AnyJob, input: unknown): JsonText {
+    const { text, warnings } = encodePayload(input, 'payload', limit)
+    if (warnings.length > 0) {
+      runtime.logger.warn(
+        { job: definition.name, fields: warnings },
+        `the payload of ${definition.name} looks like it holds secrets`,
+      )
+    }
+    return text
+  }
+
+  return (definition, given, options, extras = {}) => {
+    // JSON has no undefined: a job without input has the payload null, here and in the worker.
+    const input = given === undefined ? null : given
+    const checked = checkEnqueueOptions(options, runtime.clock.nowMs())
+    const connection = connections.common(
+      [connections.ofJob(definition), ...(checked.connections ?? [])],
+      `the job ${definition.name} with its batch and parents`,
+    )
+    const finish = (): Prepared => {
+      const payload = encode(definition, input)
+      const id = extras.id ?? checked.id ?? (runtime.newId() as JobId) // newId mints UUIDs
+      return {
+        job: newJob(definition, input, payload, checked, extras, id),
+        connection,
+        ownId: checked.id !== undefined,
+      }
+    }
+    // The worker validates again and needs what the producer passed, so the parsed value is dropped.
+    const parsed = validate(definition.schema, input, `the input of ${definition.name}`)
+    return parsed instanceof Promise ? parsed.then(finish) : finish()
+  }
+}
+
+function newJob(
+  definition: AnyJob,
+  input: unknown,
+  payload: JsonText,
+  checked: CheckedOptions,
+  extras: Extras,
+  id: JobId,
+): NewJob {
+  const priority = checked.priority ?? definition.priority
+  const maxAttempts = checked.maxAttempts ?? definition.retry?.attempts
+  const tags = checked.tags === undefined ? definition.tags : checkTags([...definition.tags, ...checked.tags])
+  const group = checked.group ?? keyFrom(definition.group, input, 'group')
+  const limitKey = checked.limitKey ?? keyFrom(definition.limitKey, input, 'limitKey')
+  const unique = uniqueHold(definition, input, payload, checked.unique)
+  const dependsOn = dependencies(checked.dependsOn, extras.dependsOn)
+  return {
+    id,
+    queue: definition.queue,
+    name: definition.name,
+    payload,
+    timeoutMs: checked.timeoutMs ?? definition.timeoutMs,
+    ...(priority !== undefined && { priority }),
+    ...(maxAttempts !== undefined && { maxAttempts }),
+    ...(checked.delayMs !== undefined && { delayMs: checked.delayMs }),
+    ...(checked.runAtMs !== undefined && { runAtMs: checked.runAtMs }),
+    ...(tags.length > 0 && { tags }),
+    ...(checked.meta !== undefined && { meta: checked.meta }),
+    ...(checked.batch !== undefined && { batch: checked.batch }),
+    ...(extras.insideBatch && { insideBatch: true }),
+    ...(dependsOn.length > 0 && { dependsOn }),
+    ...(group !== undefined && { group }),
+    ...(limitKey !== undefined && { limitKey }),
+    ...(unique !== undefined && { unique }),
+    ...(extras.schedule !== undefined && { schedule: extras.schedule }),
+  }
+}
+
+/** Each parent once: it opens the gate once. */
+function dependencies(asked: NewJob['dependsOn'] = [], own: NewJob['dependsOn'] = []): readonly Dependency[] {
+  if (own.length === 0) return asked
+  const parents = new Map([...asked, ...own].map((one) => [one.parent, one]))
+  if (parents.size > LIMITS.dependenciesMax) {
+    throw invalidOption('children', parents.size, `at most ${LIMITS.dependenciesMax} jobs`)
+  }
+  return [...parents.values()]
+}
+
+function keyFrom(keyOf: ((input: never) => string) | undefined, input: unknown, what: string): string | undefined {
+  // `AnyJob` has forgotten the input type; the input was validated against the schema of this very job.
+  return keyOf === undefined ? undefined : checkKey(keyOf(input as never), what)
+}
+
+function uniqueHold(
+  definition: AnyJob,
+  input: unknown,
+  payload: JsonText,
+  asked: CheckedOptions['unique'],
+): UniqueHold | undefined {
+  const usual = definition.unique
+  if (asked === false || (asked === undefined && usual === undefined)) return undefined
+  const terms = typeof asked === 'object' ? asked : {}
+  const key = typeof asked === 'string' ? asked : terms.key
+  const fallback = usual && { mode: usual.mode, windowMs: usual.windowMs, onDuplicate: usual.onDuplicate }
+  return { key: key ?? usualKey(definition, input, payload), ...checkUniqueTerms(terms, fallback) }
+}
+
+function usualKey(definition: AnyJob, input: unknown, payload: JsonText): string {
+  const by = definition.unique?.by ?? 'content'
+  if (by === 'content') return contentKey(definition.name, decodePayload(payload))
+  return checkKey(by(input as never), 'unique key') // as in keyFrom
+}
+
+/** At most so many jobs in one call. */
+export function checkBulkSize(count: number): void {
+  if (count <= LIMITS.bulkJobsMax) return
+  const message = `one call may carry at most ${LIMITS.bulkJobsMax} jobs, not ${count}: split it into chunks`
+  throw new MillraceError('BULK_TOO_LARGE', message, { details: { count, max: LIMITS.bulkJobsMax } })
+}

@@ -1,0 +1,84 @@
+// Queues as an operator sees them: configure, pause, resume, look.
+import type { LaneBounds } from '../core/priority.ts'
+import type { RetryPolicyRecord } from '../core/retry.ts'
+import { checkName } from '../core/names.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { QueueChange, QueueLimits, QueueRecord, QueueRetention } from '../store/queue-store.ts'
+import type { Connections } from './connections.ts'
+import { checkQueueOptions } from './queue-options.ts'
+import type { QueueOptions } from './queue-options.ts'
+import { retryStore } from './store-retry.ts'
+
+export interface Queue {
+  readonly name: string
+  readonly connection: string
+  readonly paused: boolean
+  readonly priority: number
+  readonly attempts: number
+  readonly retry: RetryPolicyRecord | null
+  readonly limits: QueueLimits
+  readonly retention: QueueRetention
+  readonly lowerLaneShare: number
+  readonly lanes: LaneBounds
+  readonly createdAt: Date
+  /** Rises with every change. */
+  readonly version: number
+}
+
+export interface Queues {
+  /** Creates or changes; what is not named stays. */
+  configure(name: string, options: QueueOptions): Promise<Queue>
+  /** No job of it is started any more; running ones finish; enqueueing still works. */
+  pause(name: string): Promise<Queue>
+  resume(name: string): Promise<Queue>
+  get(name: string): Promise<Queue | null>
+  list(): Promise<readonly Queue[]>
+}
+
+export function createQueues(connections: Connections, runtime: Runtime): Queues {
+  async function change(name: string, changeOf: (known: QueueRecord | null) => QueueChange): Promise<Queue> {
+    const connection = connections.ofQueue(checkName(name, 'queue'))
+    const { queues } = connections.backend(connection)
+    return retryStore(runtime, async () =>
+      viewQueue(await queues.configure(name, changeOf(await queues.get(name))), connection),
+    )
+  }
+
+  return {
+    async configure(name, options) {
+      // Once before the store is asked, so that a bad option is refused even when the store is away.
+      checkQueueOptions(options, `queue ${name}`)
+      return change(name, (known) => checkQueueOptions(options, `queue ${name}`, known ?? undefined))
+    },
+    pause: async (name) => change(name, () => ({ paused: true })),
+    resume: async (name) => change(name, () => ({ paused: false })),
+    async get(name) {
+      const connection = connections.ofQueue(checkName(name, 'queue'))
+      const record = await connections.backend(connection).queues.get(name)
+      return record && viewQueue(record, connection)
+    },
+    async list() {
+      const read = async (connection: string) =>
+        (await connections.backend(connection).queues.list()).map((record) => viewQueue(record, connection))
+      return (await Promise.all(connections.names.map(read))).flat()
+    },
+  }
+}
+
+function viewQueue(record: QueueRecord, connection: string): Queue {
+  const { name, paused, retry, limits, retention, lowerLaneShare, lanes, version } = record
+  return {
+    name,
+    connection,
+    paused,
+    priority: record.defaultPriority,
+    attempts: record.defaultAttempts,
+    retry,
+    limits,
+    retention,
+    lowerLaneShare,
+    lanes,
+    createdAt: new Date(record.createdAtMs),
+    version,
+  }
+}

@@ -1,0 +1,49 @@
+// One process does the periodic work; a lease in the store says which. Two leaders are harmless, since
+// everything they do is guarded: the lease only saves work.
+import { createLoop } from '../runtime/service.ts'
+import type { Service } from '../runtime/service.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { WorkerStore } from '../store/worker-store.ts'
+
+export interface LeaderOptions {
+  readonly runtime: Runtime
+  readonly workers: WorkerStore
+  readonly role: string
+  readonly ttlMs: number
+}
+
+export interface Leader extends Service {
+  isLeading(): boolean
+}
+
+export function createLeader({ runtime, workers, role, ttlMs }: LeaderOptions): Leader {
+  const holder = runtime.newId()
+  let leadsUntilMs = -Infinity
+
+  async function pass(): Promise<number> {
+    const startedMs = runtime.clock.monoMs()
+    const reply = await workers.lead({ role, holder, ttlMs })
+    // Trusted a little shorter than the store keeps it, counted from before the call.
+    leadsUntilMs = reply.held ? startedMs + ttlMs * 0.8 : -Infinity
+    return (ttlMs / 4) * (0.75 + runtime.random() / 2)
+  }
+
+  const loop = createLoop({ name: `leader of ${role}`, runtime, pass, backoffMaxMs: ttlMs / 4 })
+  return {
+    async start() {
+      // Asked once before anything else, so that the services of the first process work from the first moment.
+      await pass().catch((error: unknown) =>
+        runtime.logger.warn({ role, error }, 'the lead could not be asked for yet'),
+      )
+      await loop.start()
+    },
+    async stop() {
+      await loop.stop()
+      if (leadsUntilMs === -Infinity) return
+      leadsUntilMs = -Infinity
+      // Best effort: without it the next leader waits for the lease to lapse.
+      await workers.resign(role, holder).catch(() => undefined)
+    },
+    isLeading: () => runtime.clock.monoMs() < leadsUntilMs,
+  }
+}

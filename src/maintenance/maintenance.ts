@@ -1,0 +1,38 @@
+// The periodic services of one connection, behind one leader lease. Every process that works runs them;
+// only the leader acts.
+import { DEFAULTS } from '../core/limits.ts'
+import type { Service } from '../runtime/service.ts'
+import { createLeader } from './leader.ts'
+import type { MaintenanceOptions } from './options.ts'
+import { createPromoter } from './promoter.ts'
+import { createPruner } from './pruner.ts'
+import { createRescuer } from './rescuer.ts'
+import { createScheduler } from './scheduler.ts'
+
+export const MAINTENANCE_TIMES = {
+  periodMs: DEFAULTS.maintenancePeriodMs,
+  workerTtlMs: DEFAULTS.workerTtlMs,
+  leaderTtlMs: DEFAULTS.leaderTtlMs,
+} as const
+
+export function createMaintenance(options: MaintenanceOptions): Service {
+  const { runtime, backend, leaderTtlMs: ttlMs } = options
+  const leader = createLeader({ runtime, workers: backend.workers, role: 'maintenance', ttlMs })
+  const isLeading = (): boolean => leader.isLeading()
+  const services: readonly Service[] = [
+    createPromoter(options, isLeading),
+    createRescuer(options, isLeading),
+    createScheduler(options, isLeading),
+    createPruner(options, isLeading),
+  ]
+  return {
+    async start() {
+      await leader.start()
+      for (const service of services) await service.start()
+    },
+    async stop() {
+      await Promise.all(services.map((service) => service.stop()))
+      await leader.stop()
+    },
+  }
+}

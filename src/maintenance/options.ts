@@ -1,0 +1,18 @@
+// What every maintenance service is given.
+import type { FailedInfo } from '../core/definition.ts'
+import type { RetryPolicy } from '../core/retry.ts'
+import type { EventHub } from '../runtime/events.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { Backend } from '../store/ports.ts'
+
+export interface MaintenanceOptions {
+  readonly runtime: Runtime
+  readonly backend: Backend
+  readonly connection: string
+  readonly events: EventHub
+  readonly periodMs: number
+  readonly workerTtlMs: number
+  readonly leaderTtlMs: number
+  readonly retryOf: (name: string, queue: string) => RetryPolicy | undefined
+  readonly onFailed: (failed: FailedInfo) => void
+}

@@ -1,0 +1,72 @@
+// Finds workers that are dead and settles what nobody else will: jobs of dead workers, children of failed
+// parents, jobs of cancelled batches. The store lists, core decides, the store applies, guarded.
+//
+// Every process watches the beats all the time, the leader alone acts: so a new leader need not watch for
+// a whole ttl before it can judge.
+import { decideCancel, decideExpiry, decideOrphan } from '../core/decide.ts'
+import { LIMITS } from '../core/limits.ts'
+import { EMPTY_WATCH, watchBeats } from '../core/liveness.ts'
+import type { RetryPolicy } from '../core/retry.ts'
+import { DEFAULT_RETRY } from '../core/retry.ts'
+import type { Transition, Verdict } from '../core/transition.ts'
+import { createLoop } from '../runtime/service.ts'
+import type { Service } from '../runtime/service.ts'
+import type { DueJob, DueKind } from '../store/ports.ts'
+import type { MaintenanceOptions } from './options.ts'
+
+export function createRescuer(options: MaintenanceOptions, isLeading: () => boolean): Service {
+  const { runtime, backend, periodMs, workerTtlMs } = options
+  const { clock, logger } = runtime
+  let watch = EMPTY_WATCH
+
+  async function pass(): Promise<number> {
+    const startedMs = clock.monoMs()
+    const workers = await backend.workers.list()
+    const seen = watchBeats(watch, workers, startedMs, workerTtlMs)
+    watch = seen.watch
+    if (!isLeading()) return periodMs
+    runtime.failpoint('rescuer.before-declare')
+    if (seen.dead.length > 0) {
+      const dead = await backend.workers.declareDead(seen.dead)
+      for (const worker of dead) logger.warn({ worker }, 'a worker stopped beating and is declared dead')
+    }
+    const settled =
+      (await settleDue('expired', ({ job }) => [
+        decideExpiry(job, { retry: retryOf(job.name, job.queue) }, runtime.random),
+      ])) +
+      (await settleDue('orphaned', ({ job, orphan }) => (orphan === undefined ? [] : [decideOrphan(job, orphan)]))) +
+      (await settleDue('batch-cancelled', ({ job }) => decideCancel(job.id, 'its batch was cancelled')))
+    return settled >= LIMITS.maintenanceBatchMax ? 0 : periodMs
+  }
+
+  function retryOf(name: string, queue: string): RetryPolicy {
+    return options.retryOf(name, queue) ?? DEFAULT_RETRY
+  }
+
+  async function settleDue(kind: DueKind, decide: (due: DueJob) => readonly Transition[]): Promise<number> {
+    const due = await backend.jobs.due(kind, LIMITS.maintenanceBatchMax)
+    if (due.length === 0) return 0
+    runtime.failpoint('rescuer.before-apply')
+    const decided = due.flatMap((one) => decide(one).map((transition) => ({ one, transition })))
+    const transitions = decided.map(({ transition }) => transition)
+    const verdicts = await backend.jobs.apply(transitions)
+    for (const [index, { one, transition }] of decided.entries()) report(one, transition, verdicts[index] ?? 'missing')
+    return due.length
+  }
+
+  function report({ job }: DueJob, transition: Transition, verdict: Verdict): void {
+    if (verdict !== 'applied') return
+    const { id, name, queue, worker } = job
+    const forGood = transition.edge === 'expireForGood'
+    if (transition.edge === 'expire' || forGood) {
+      logger.warn({ jobId: id, name, queue, worker, forGood }, 'a job lost its worker')
+      options.events.emit('expired', { id, name, queue, worker, forGood })
+    }
+    if (transition.to === 'failed' && transition.error !== undefined) {
+      const attempts = job.attemptCount + (transition.attempt === 'count' ? 1 : 0)
+      options.onFailed({ id, name, queue, connection: options.connection, attempts, error: transition.error })
+    }
+  }
+
+  return createLoop({ name: 'rescuer', runtime, pass })
+}

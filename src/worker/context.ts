@@ -1,0 +1,132 @@
+// What a handler sees of its run. Everything that costs something is made when it is first asked for.
+import { parseDuration } from '../core/duration.ts'
+import type { Duration } from '../core/duration.ts'
+import type { JobLog, RunContext, RunningJob } from '../core/definition.ts'
+import type { LogLine, WorkerId } from '../core/job.ts'
+import type { Json } from '../core/json.ts'
+import { LIMITS } from '../core/limits.ts'
+import { decodePayload, encodePayload } from '../core/payload.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { JobRun } from './job-run.ts'
+
+/** The parts of a context that reach beyond the run; the client provides them. */
+export type RunServices = Pick<RunContext<unknown>, 'enqueue' | 'parents' | 'idempotent' | 'metadata'>
+
+export interface ContextHost {
+  readonly clock: Clock
+  readonly worker: () => WorkerId
+  readonly services: (run: JobRun) => RunServices
+  /** Something of this run waits to be sent to the store. */
+  readonly onReport: (run: JobRun) => void
+}
+
+const PROGRESS_LIMIT = { maxBytes: LIMITS.progressBytesMax, code: 'PROGRESS_TOO_LARGE' } as const
+
+export class Context implements RunContext<unknown> {
+  readonly input: unknown
+  readonly #run: JobRun
+  readonly #host: ContextHost
+  #job: RunningJob | undefined
+  #services: RunServices | undefined
+  #log: JobLog | undefined
+
+  constructor(run: JobRun, host: ContextHost, input: unknown) {
+    this.#run = run
+    this.#host = host
+    this.input = input
+  }
+
+  get job(): RunningJob {
+    const { claimed } = this.#run
+    this.#job ??= {
+      id: claimed.id,
+      name: claimed.name,
+      queue: claimed.queue,
+      priority: claimed.priority,
+      attempt: this.attempt,
+      maxAttempts: claimed.maxAttempts,
+      enqueuedAt: new Date(claimed.enqueuedAtMs),
+      runAt: new Date(claimed.runAtMs),
+      tags: claimed.tags,
+      meta: claimed.meta === null ? null : decodePayload(claimed.meta),
+      batch: claimed.batch,
+      worker: this.#host.worker(),
+    }
+    return this.#job
+  }
+
+  get signal(): AbortSignal {
+    return this.#run.signal
+  }
+
+  get attempt(): number {
+    return this.#run.claimed.attemptCount + 1
+  }
+
+  get maxAttempts(): number {
+    return this.#run.claimed.maxAttempts
+  }
+
+  get willRetry(): boolean {
+    return this.attempt < this.maxAttempts
+  }
+
+  get log(): JobLog {
+    this.#log ??= {
+      debug: (message) => this.#addLine('debug', message),
+      info: (message) => this.#addLine('info', message),
+      warn: (message) => this.#addLine('warn', message),
+      error: (message) => this.#addLine('error', message),
+    }
+    return this.#log
+  }
+
+  progress(value: Json): void {
+    const { text } = encodePayload(value, 'progress', PROGRESS_LIMIT)
+    if (this.#run.over) return
+    this.#run.progress = text
+    this.#host.onReport(this.#run)
+  }
+
+  extend(timeout: Duration): void {
+    const timeoutMs = parseDuration(timeout, 'extend', { minMs: 1, maxMs: LIMITS.timeoutMaxMs })
+    this.#run.dueMs = this.#host.clock.monoMs() + timeoutMs
+  }
+
+  get enqueue(): RunServices['enqueue'] {
+    return this.#reach().enqueue
+  }
+
+  get parents(): RunServices['parents'] {
+    return this.#reach().parents
+  }
+
+  get idempotent(): RunServices['idempotent'] {
+    return this.#reach().idempotent
+  }
+
+  get metadata(): RunServices['metadata'] {
+    return this.#reach().metadata
+  }
+
+  #reach(): RunServices {
+    this.#services ??= this.#host.services(this.#run)
+    return this.#services
+  }
+
+  #addLine(level: LogLine['level'], message: string): void {
+    const run = this.#run
+    const count = run.logLinesSent + (run.logLines?.length ?? 0)
+    if (run.over || count >= LIMITS.logLinesMax) return
+    run.logLines ??= []
+    run.logLines.push({ atMs: this.#host.clock.nowMs(), attempt: this.attempt, level, message: cut(String(message)) })
+    this.#host.onReport(run)
+  }
+}
+
+// Characters, not bytes, are counted here: cutting at a third keeps any text under the byte limit.
+function cut(message: string): string {
+  const charsMax = Math.floor(LIMITS.logLineBytesMax / 3)
+  if (message.length <= charsMax && Buffer.byteLength(message) <= LIMITS.logLineBytesMax) return message
+  return `${message.slice(0, charsMax)}… (truncated)`
+}

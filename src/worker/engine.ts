@@ -1,0 +1,363 @@
+// The worker of one connection: one life after another, each with an id, a heartbeat and a trust window;
+// a pump that claims and settles; a dispatch that starts what was claimed.
+//
+// States: idle → working ⇄ quiet → draining → stopped. Losing a life (declared dead, out of touch) aborts
+// every handler and gives back everything unstarted; then a new life begins.
+import { decideOutcome, decideReport } from '../core/decide.ts'
+import type { RunPolicy } from '../core/decide.ts'
+import type { Classifier } from '../core/classify.ts'
+import type { AnyJob, FailedHook } from '../core/definition.ts'
+import { MillraceError } from '../core/errors.ts'
+import type { ClaimedJob, LeaseNumber, LeaseRef, WorkerId } from '../core/job.ts'
+import type { Outcome } from '../core/outcome.ts'
+import type { Verdict } from '../core/transition.ts'
+import { isPlanted } from '../core/planted.ts'
+import { DEFAULT_RETRY } from '../core/retry.ts'
+import { bounded } from '../runtime/bounded.ts'
+import type { EventHub } from '../runtime/events.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { Backend, ClaimReply } from '../store/ports.ts'
+import { Deadlines } from './deadlines.ts'
+import { Dispatch } from './dispatch.ts'
+import { Executor } from './executor.ts'
+import type { RunMiddleware } from './executor.ts'
+import { JobRun } from './job-run.ts'
+import type { AbortCause } from './job-run.ts'
+import { Life } from './life.ts'
+import type { LifeTimes } from './life.ts'
+import { Poller } from './poller.ts'
+import { Pump } from './pump.ts'
+import type { Demand, Settlement } from './pump.ts'
+import { QueueView } from './queue-view.ts'
+import { passRateGate } from './rate-gate.ts'
+import type { RunServices } from './context.ts'
+import type { Slots } from './slots.ts'
+import { reportVerdict } from './verdicts.ts'
+import type { VerdictOptions } from './verdicts.ts'
+
+export interface EngineOptions {
+  readonly backend: Backend
+  readonly connection: string
+  readonly runtime: Runtime
+  readonly events: EventHub
+  readonly queues: readonly string[]
+  readonly slots: Slots
+  readonly definition: (name: string) => AnyJob | undefined
+  readonly services: (claimed: ClaimedJob) => RunServices
+  readonly middleware: readonly RunMiddleware[]
+  readonly classifiers: readonly Classifier[]
+  readonly unknownErrors: 'retry' | 'fail'
+  readonly onFailed: FailedHook | undefined
+  readonly host: { readonly name: string; readonly pid: number }
+  readonly times: LifeTimes
+  /** How long a stopping worker waits for its last settlements. */
+  readonly flushTimeoutMs: number
+  /** The store told this worker to stop. */
+  readonly onStopCommand: () => void
+}
+
+export class Engine {
+  readonly #options: EngineOptions
+  readonly #runs = new Map<LeaseNumber, JobRun>()
+  readonly #reporting = new Set<JobRun>()
+  readonly #deadlines: Deadlines
+  readonly #executor: Executor
+  readonly #dispatch: Dispatch
+  readonly #pump: Pump
+  readonly #poller: Poller
+  readonly #queues: QueueView
+  readonly #life: Life
+  readonly #verdicts: VerdictOptions
+  #state: 'idle' | 'working' | 'quiet' | 'draining' | 'stopped' = 'idle'
+  #rotation = 0
+  #onQuiet: (() => void) | undefined
+  #stopSlots: (() => void) | undefined
+
+  constructor(options: EngineOptions) {
+    this.#options = options
+    const { runtime, backend, events, connection, onFailed, slots } = options
+    this.#verdicts = { events, logger: runtime.logger, connection, onFailed }
+    this.#deadlines = new Deadlines(runtime.clock)
+    this.#executor = new Executor({
+      clock: runtime.clock,
+      middleware: options.middleware,
+      host: {
+        clock: runtime.clock,
+        worker: () => this.#life.id,
+        services: (run) => options.services(run.claimed),
+        onReport: (run) => this.#report(run),
+      },
+      onEnd: (run, outcome) => this.#end(run, outcome),
+    })
+    this.#dispatch = new Dispatch({
+      runtime,
+      slots,
+      mayStart: (run) => this.#state === 'working' && run.worker === this.#life.current?.worker && this.#isTrusted(),
+      isPaused: (queue) => this.#queues.isPaused(queue),
+      start: (run) => this.#start(run),
+      giveBack: (run) => this.#settle(run, { kind: 'returned' }),
+    })
+    this.#pump = new Pump({
+      runtime,
+      jobs: backend.jobs,
+      demand: () => this.#demand(),
+      reports: () => this.#takeReports(),
+      onClaimed: (jobs, demand, reply) => this.#claimed(jobs, demand, reply),
+      onVerdict: (settlement, verdict) => this.#verdict(settlement, verdict),
+      isKnown: (ref) => this.#runs.has(ref.lease),
+      life: () => this.#life.current,
+    })
+    this.#poller = new Poller({
+      runtime,
+      wakeups: backend.wakeups,
+      queues: options.queues,
+      onWake: () => this.#pump.wake(),
+    })
+    this.#queues = new QueueView({ runtime, backend, queues: options.queues, onChange: () => this.#queuesChanged() })
+    this.#life = new Life({
+      runtime,
+      backend,
+      times: options.times,
+      worker: { host: options.host.name, pid: options.host.pid, queues: options.queues, concurrency: slots.max },
+      running: () => this.#dispatch.running,
+      onCancels: (cancels) => this.#cancel(cancels),
+      onCommand: ({ kind }) =>
+        kind === 'stop' ? options.onStopCommand() : kind === 'quiet' ? this.quiet() : this.resume(),
+      onLost: (id, reason) => this.#lost(id, reason),
+      onBorn: () => this.#pump.wake(),
+    })
+  }
+
+  get id(): WorkerId {
+    return this.#life.id
+  }
+
+  get running(): number {
+    return this.#dispatch.running
+  }
+
+  async start(): Promise<void> {
+    if (this.#state !== 'idle') return
+    await this.#queues.start()
+    await this.#life.start()
+    this.#stopSlots = this.#options.slots.onFree(() => this.#dispatch.startWaiting())
+    this.#state = 'working'
+    this.#poller.start()
+    this.#options.events.emit('workerStarted', { worker: this.id })
+  }
+
+  /** Takes no new jobs; what runs goes on. */
+  quiet(): void {
+    if (this.#state !== 'working') return
+    this.#state = 'quiet'
+    this.#dispatch.returnBuffered()
+  }
+
+  resume(): void {
+    if (this.#state !== 'quiet') return
+    this.#state = 'working'
+    this.#poller.expect()
+  }
+
+  /** Waits for running jobs until the deadline, then aborts and releases them; nothing of them is lost. */
+  async stop(deadlineMs: number): Promise<void> {
+    if (this.#state === 'stopped' || this.#state === 'draining') return
+    const { runtime, times, flushTimeoutMs } = this.#options
+    const wasStarted = this.#state !== 'idle'
+    this.#state = 'draining'
+    this.#poller.stop()
+    this.#dispatch.returnBuffered()
+    if (wasStarted) {
+      if (!(await this.#quietWithin(deadlineMs))) {
+        const reason = new MillraceError('STOPPED', 'the worker is stopping and its deadline has passed')
+        for (const run of this.#runs.values())
+          this.#abort(run, { reason, outcome: { kind: 'release', reason: 'the worker stopped' } })
+        await this.#quietWithin(times.abortGraceMs * 2)
+      }
+      // Everything decided gets its verdict, as far as the store answers.
+      await bounded(runtime.clock, flushTimeoutMs, 'the last flush', this.#pump.flushed()).catch((error: unknown) => {
+        runtime.logger.warn({ error }, 'stopped with settlements unsent; their jobs will be given to others')
+      })
+    }
+    this.#state = 'stopped'
+    this.#stopSlots?.()
+    this.#queues.stop()
+    this.#pump.stop()
+    this.#deadlines.stop()
+    await this.#life.stop()
+    if (wasStarted) this.#options.events.emit('workerStopped', { worker: this.id })
+    runtime.logger.info({ worker: this.id }, 'worker stopped')
+  }
+
+  #isTrusted(): boolean {
+    return this.#life.isTrusted() || isPlanted('start-without-trust')
+  }
+
+  #demand(): Demand | null {
+    const life = this.#life.current
+    if (this.#state !== 'working' || life === null || !this.#isTrusted() || !this.#poller.expects) return null
+    const limit = this.#dispatch.wanted()
+    if (limit <= 0) return null
+    const { queues } = this.#options
+    const first = this.#rotation++ % queues.length
+    const rotated = first === 0 ? queues : [...queues.slice(first), ...queues.slice(0, first)]
+    return { worker: life.worker, claimNo: this.#life.nextClaimNo(), queues: rotated, limit }
+  }
+
+  #claimed(jobs: readonly ClaimedJob[], demand: Demand, reply: ClaimReply): void {
+    if (reply.refused === 'worker-dead') {
+      this.#life.lose('the store does not know this worker as alive')
+      return
+    }
+    this.#poller.claimed(jobs.length, demand.limit)
+    this.#queues.sawPaused(demand.queues, reply.paused)
+    if (jobs.length === 0) return
+    const nowMs = this.#options.runtime.clock.monoMs()
+    const runs = jobs.map((claimed) => {
+      const run = new JobRun(claimed, this.#options.definition(claimed.name), demand.worker, nowMs, this.#onDeadline)
+      this.#runs.set(claimed.lease, run)
+      return run
+    })
+    // Jobs that were claimed by a life that is over are not ours to start.
+    if (demand.worker !== this.#life.current?.worker) {
+      for (const run of runs) {
+        run.state = 'ended'
+        this.#settle(run, { kind: 'returned' })
+      }
+      return
+    }
+    passRateGate(runs, {
+      runtime: this.#options.runtime,
+      limits: this.#options.backend.limits,
+      admit: (admitted) => this.#dispatch.add(admitted),
+      defer: (run, waitMs) => this.#settle(run, { kind: 'deferred', waitMs }),
+      giveBack: (run) => this.#settle(run, { kind: 'returned' }),
+    })
+  }
+
+  #start(run: JobRun): void {
+    const { runtime, events } = this.#options
+    const { claimed } = run
+    run.state = 'running'
+    run.startedMs = runtime.clock.monoMs()
+    run.dueMs = run.startedMs + claimed.timeoutMs
+    this.#deadlines.add(run, claimed.timeoutMs)
+    if (events.has('started')) {
+      const { id, name, queue } = claimed
+      events.emit('started', { id, name, queue, worker: run.worker, attempt: claimed.attemptCount + 1 })
+    }
+    this.#executor.start(run)
+  }
+
+  readonly #onDeadline = (run: JobRun): void => {
+    const { timeoutMs } = run.claimed
+    const reason = new MillraceError('JOB_TIMEOUT', `the job ran longer than its timeout of ${timeoutMs} ms`)
+    this.#abort(run, { reason, outcome: { kind: 'timed-out', timeoutMs } })
+  }
+
+  #end(run: JobRun, outcome: Outcome): void {
+    this.#options.runtime.failpoint('worker.handler-ended')
+    const ranMs = this.#options.runtime.clock.monoMs() - run.startedMs
+    this.#settle(run, outcome, ranMs)
+    this.#dispatch.ended(run, ranMs)
+    if (this.#dispatch.running === 0) this.#onQuiet?.()
+  }
+
+  #settle(run: JobRun, outcome: Outcome, ranMs = 0): void {
+    const { runtime } = this.#options
+    const end = { outcome, ranMs, nowMs: runtime.clock.nowMs() }
+    const transition = decideOutcome(run.claimed, end, this.#policyOf(run), runtime.random)
+    this.#pump.settle({ transition, run })
+  }
+
+  #policyOf({ definition, claimed }: JobRun): RunPolicy {
+    const { classifiers, unknownErrors } = this.#options
+    return {
+      retry: definition?.retry ?? this.#queues.retryOf(claimed.queue) ?? DEFAULT_RETRY,
+      classifiers: definition?.classify === undefined ? classifiers : [definition.classify, ...classifiers],
+      unknownErrors: definition?.unknownErrors ?? unknownErrors,
+    }
+  }
+
+  #verdict({ run, transition }: Settlement, verdict: Verdict): void {
+    if (run === null) return
+    if (transition.edge === 'report') {
+      if (verdict === 'stale' || verdict === 'missing') this.#leaseLost(run, 'a report was refused')
+      return
+    }
+    this.#runs.delete(run.claimed.lease)
+    reportVerdict(run, transition, verdict, this.#verdicts)
+  }
+
+  #report(run: JobRun): void {
+    this.#reporting.add(run)
+    this.#pump.wake()
+  }
+
+  #takeReports(): readonly Settlement[] {
+    if (this.#reporting.size === 0) return NO_REPORTS
+    const runs = [...this.#reporting]
+    this.#reporting.clear()
+    return runs.map((run) => {
+      const { progress, logLines, logLinesSent } = run
+      const report = {
+        ...(progress !== undefined && { progress }),
+        ...(logLines !== undefined && { logLines, logFrom: logLinesSent }),
+      }
+      run.progress = undefined
+      run.logLines = undefined
+      run.logLinesSent += logLines?.length ?? 0
+      return { run, transition: decideReport(run.claimed, report) }
+    })
+  }
+
+  #cancel(cancels: readonly LeaseRef[]): void {
+    for (const { lease } of cancels) {
+      const run = this.#runs.get(lease)
+      if (run === undefined || run.over) continue
+      if (run.state === 'buffered') {
+        run.state = 'ended'
+        this.#settle(run, { kind: 'returned' })
+        continue
+      }
+      const reason = new MillraceError('JOB_CANCELLED', 'the job was cancelled while it ran')
+      this.#abort(run, { reason, outcome: { kind: 'cancel', reason: 'cancelled while running' } })
+    }
+  }
+
+  #lost(worker: WorkerId, reason: string): void {
+    this.#options.runtime.logger.error({ worker, reason }, 'the worker lost its life; handlers are aborted')
+    this.#options.events.emit('workerLost', { worker, reason })
+    this.#dispatch.returnBuffered()
+    for (const run of this.#runs.values()) this.#leaseLost(run, reason)
+  }
+
+  #leaseLost(run: JobRun, why: string): void {
+    const reason = new MillraceError('LEASE_LOST', `this run no longer owns its job: ${why}`)
+    this.#abort(run, { reason, outcome: { kind: 'release', reason: 'lease-lost' } })
+  }
+
+  #abort(run: JobRun, cause: AbortCause): void {
+    if (run.state === 'running') this.#executor.abort(run, cause, this.#options.times.abortGraceMs)
+  }
+
+  #queuesChanged(): void {
+    this.#dispatch.returnBuffered((run) => this.#queues.isPaused(run.claimed.queue))
+    this.#poller.expect()
+  }
+
+  async #quietWithin(limitMs: number): Promise<boolean> {
+    if (this.#dispatch.running === 0) return true
+    const { clock } = this.#options.runtime
+    return new Promise((resolve) => {
+      const timer = clock.timer(limitMs, () => this.#onQuiet?.(), { keepAlive: true })
+      this.#onQuiet = () => {
+        this.#onQuiet = undefined
+        timer.cancel()
+        resolve(this.#dispatch.running === 0)
+      }
+    })
+  }
+}
+
+const NO_REPORTS: readonly Settlement[] = []

@@ -1,0 +1,131 @@
+// Runs one job: decode, validate, call the handler, and turn whatever happens into one Outcome. Never
+// throws, and never waits for a handler longer than its deadline plus a grace.
+import { MillraceError } from '../core/errors.ts'
+import type { AnyJob } from '../core/definition.ts'
+import { DEFAULTS, LIMITS } from '../core/limits.ts'
+import { OutcomeSignal } from '../core/outcome.ts'
+import type { Outcome } from '../core/outcome.ts'
+import { decodePayload, encodePayload } from '../core/payload.ts'
+import { validate } from '../core/schema.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { Context } from './context.ts'
+import type { ContextHost } from './context.ts'
+import type { AbortCause, JobRun } from './job-run.ts'
+
+export type RunMiddleware = (context: Context, next: () => Promise<unknown>) => Promise<unknown>
+
+export interface ExecutorOptions {
+  readonly clock: Clock
+  readonly host: ContextHost
+  readonly middleware: readonly RunMiddleware[]
+  /** Called exactly once per started run. */
+  readonly onEnd: (run: JobRun, outcome: Outcome) => void
+}
+
+const DONE: Outcome = { kind: 'done', result: null }
+const RESULT_LIMIT = { maxBytes: LIMITS.resultBytesMax, code: 'RESULT_TOO_LARGE' } as const
+
+export class Executor {
+  readonly #options: ExecutorOptions
+
+  constructor(options: ExecutorOptions) {
+    this.#options = options
+  }
+
+  /** Starts the run; its end is reported through `onEnd`, now or later. */
+  start(run: JobRun): void {
+    const { definition } = run
+    if (definition === undefined) {
+      const { name, queue } = run.claimed
+      const message = `no handler for job '${name}' in this process; register it, or keep its queue '${queue}' for workers that have it`
+      this.#end(run, { kind: 'threw', error: new MillraceError('UNKNOWN_JOB', message) })
+      return
+    }
+    // The fast path stays synchronous up to the handler: one promise per job, the handler's own.
+    try {
+      const input = validate(
+        definition.schema,
+        decodePayload(run.claimed.payload),
+        `the stored input of '${definition.name}'`,
+      )
+      if (input instanceof Promise)
+        this.#follow(
+          run,
+          definition,
+          input.then((parsed) => this.#call(run, definition, parsed)),
+        )
+      else this.#follow(run, definition, this.#call(run, definition, input))
+    } catch (error) {
+      this.#end(run, outcomeOfThrow(error))
+    }
+  }
+
+  /** Tells the handler to stop and ends the run after a grace if it does not. */
+  abort(run: JobRun, cause: AbortCause, graceMs: number = DEFAULTS.abortGraceMs): void {
+    if (run.over || run.abortCause !== undefined) return
+    run.abort(cause)
+    this.#options.clock.timer(graceMs, () => {
+      if (cause.outcome !== null) this.#end(run, cause.outcome)
+    })
+  }
+
+  #call(run: JobRun, definition: AnyJob, input: unknown): unknown {
+    const context = new Context(run, this.#options.host, input)
+    // The stored input was validated against the schema of this definition, so it is what its handler takes.
+    const handler = definition.handler as unknown as (context: Context) => unknown
+    const { middleware } = this.#options
+    if (middleware.length === 0) return handler(context)
+    return runThrough(middleware, context, () => Promise.resolve(handler(context)))
+  }
+
+  #follow(run: JobRun, definition: AnyJob, returned: unknown): void {
+    if (!isThenable(returned)) {
+      this.#end(run, outcomeOfReturn(returned, definition.name))
+      return
+    }
+    returned.then(
+      (value) => this.#end(run, run.over ? DONE : outcomeOfReturn(value, definition.name)),
+      (error: unknown) => this.#end(run, outcomeOfThrow(error)),
+    )
+  }
+
+  #end(run: JobRun, outcome: Outcome): void {
+    if (run.over) return
+    run.state = 'ended'
+    const { abortCause } = run
+    // A handler that gives up because it was told to has no outcome of its own; one that finished anyway has.
+    const gaveUp = abortCause !== undefined && outcome.kind === 'threw'
+    this.#options.onEnd(run, gaveUp && abortCause.outcome !== null ? abortCause.outcome : outcome)
+  }
+}
+
+function outcomeOfReturn(value: unknown, name: string): Outcome {
+  if (value === undefined) return DONE
+  if (value instanceof OutcomeSignal) return value.outcome
+  try {
+    return { kind: 'done', result: encodePayload(value, `the result of '${name}'`, RESULT_LIMIT).text }
+  } catch (error) {
+    // Running again would give the same result: the job is a dead letter that says what is wrong with it.
+    return { kind: 'fail', error }
+  }
+}
+
+function outcomeOfThrow(error: unknown): Outcome {
+  return error instanceof OutcomeSignal ? error.outcome : { kind: 'threw', error }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+}
+
+async function runThrough(
+  middleware: readonly RunMiddleware[],
+  context: Context,
+  handler: () => Promise<unknown>,
+): Promise<unknown> {
+  const at = (index: number): Promise<unknown> => {
+    const layer = middleware[index]
+    return layer === undefined ? handler() : layer(context, () => at(index + 1))
+  }
+  return at(0)
+}

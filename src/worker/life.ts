@@ -1,0 +1,133 @@
+// The lives of a worker. A life has an id, a heartbeat and a count of claims; when it is lost the next one
+// begins with a new id, so that nothing of the old one can be mistaken for it.
+import type { LeaseRef, WorkerId } from '../core/job.ts'
+import { createLoop } from '../runtime/service.ts'
+import type { Loop } from '../runtime/service.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { Backend } from '../store/ports.ts'
+import type { NewWorker, WorkerCommand } from '../store/worker-store.ts'
+import { createHeartbeat } from './heartbeat.ts'
+import type { Heartbeat } from './heartbeat.ts'
+
+export interface LifeTimes {
+  readonly heartbeatMs: number
+  readonly ttlMs: number
+  readonly marginMs: number
+  readonly abortGraceMs: number
+}
+
+export interface LifeOptions {
+  readonly runtime: Runtime
+  readonly backend: Backend
+  readonly times: LifeTimes
+  readonly worker: Omit<NewWorker, 'id'>
+  readonly running: () => number
+  readonly onCancels: (cancels: readonly LeaseRef[]) => void
+  readonly onCommand: (command: WorkerCommand) => void
+  readonly onLost: (id: WorkerId, reason: string) => void
+  readonly onBorn: () => void
+}
+
+export class Life {
+  readonly #options: LifeOptions
+  #id: WorkerId
+  #claimNo = 0
+  #heartbeat: Heartbeat | undefined
+  #rebirth: Loop | undefined
+  #stopped = false
+
+  constructor(options: LifeOptions) {
+    this.#options = options
+    this.#id = options.runtime.newId() as WorkerId // minted here
+  }
+
+  get id(): WorkerId {
+    return this.#id
+  }
+
+  /** Null between two lives. */
+  get current(): { readonly worker: WorkerId; readonly claimNo: number } | null {
+    return this.#heartbeat === undefined ? null : { worker: this.#id, claimNo: this.#claimNo }
+  }
+
+  nextClaimNo(): number {
+    this.#claimNo += 1
+    return this.#claimNo
+  }
+
+  isTrusted(): boolean {
+    return this.#heartbeat?.isTrusted() ?? false
+  }
+
+  async start(): Promise<void> {
+    await this.#begin()
+  }
+
+  lose(reason: string): void {
+    const heartbeat = this.#heartbeat
+    if (heartbeat === undefined) return
+    this.#heartbeat = undefined
+    this.#options.onLost(this.#id, reason)
+    void heartbeat.stop()
+    if (!this.#stopped) this.#beginAgain()
+  }
+
+  async stop(): Promise<void> {
+    const { backend, runtime } = this.#options
+    this.#stopped = true
+    await this.#rebirth?.stop()
+    const heartbeat = this.#heartbeat
+    this.#heartbeat = undefined
+    if (heartbeat === undefined) return
+    await heartbeat.stop()
+    // Best effort: a life that is not retired is declared dead a ttl later.
+    await backend.workers.retire(this.#id).catch((error: unknown) => {
+      runtime.logger.warn({ worker: this.#id, error }, 'the worker could not sign off')
+    })
+  }
+
+  async #begin(): Promise<void> {
+    const { backend, runtime, times } = this.#options
+    const id = this.#id
+    const registered = backend.workers.register({ id, ...this.#options.worker })
+    await registered
+    const heartbeat = createHeartbeat({
+      runtime,
+      worker: id,
+      beat: (request) => backend.workers.beat(request),
+      wakeups: backend.wakeups,
+      periodMs: times.heartbeatMs,
+      ttlMs: times.ttlMs,
+      marginMs: times.marginMs,
+      running: this.#options.running,
+      onCancels: this.#options.onCancels,
+      onCommand: this.#options.onCommand,
+      onLost: (reason) => this.lose(reason),
+    })
+    await heartbeat.start()
+    if (this.#stopped) {
+      await heartbeat.stop()
+      return
+    }
+    this.#heartbeat = heartbeat
+    this.#options.onBorn()
+  }
+
+  #beginAgain(): void {
+    this.#id = this.#options.runtime.newId() as WorkerId // minted here
+    this.#claimNo = 0
+    void this.#rebirth?.stop()
+    const rebirth = createLoop({
+      name: 'new worker life',
+      runtime: this.#options.runtime,
+      pass: async () => {
+        await this.#begin()
+        void rebirth.stop()
+        return 0
+      },
+      backoffMaxMs: 2_000,
+    })
+    this.#rebirth = rebirth
+    void rebirth.start()
+  }
+}

@@ -1,0 +1,182 @@
+// The one conversation of a worker with its store: settlements out, new jobs in, fused in one round trip.
+//
+// It is either idle or in a cycle. A settlement starts a cycle at once when idle; during a cycle
+// settlements gather and go out together with the next call (group commit). A call whose fate is unknown
+// leaves its settlements to be sent again (they are idempotent) and makes the worker suspect: before it
+// claims again it asks the store what it holds and gives back whatever it knows nothing about.
+import { decideOutcome } from '../core/decide.ts'
+import type { ClaimedJob, LeaseRef, WorkerId } from '../core/job.ts'
+import { LIMITS } from '../core/limits.ts'
+import { isPlanted } from '../core/planted.ts'
+import { DEFAULT_RETRY } from '../core/retry.ts'
+import type { Transition, Verdict } from '../core/transition.ts'
+import type { Timer } from '../runtime/clock.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { ClaimReply, JobStore } from '../store/ports.ts'
+import type { JobRun } from './job-run.ts'
+
+export interface Demand {
+  readonly worker: WorkerId
+  readonly claimNo: number
+  readonly queues: readonly string[]
+  readonly limit: number
+}
+
+export interface PumpOptions {
+  readonly runtime: Runtime
+  readonly jobs: JobStore
+  /** What to claim now, or null. Asked right before each call. */
+  readonly demand: () => Demand | null
+  /** Reports of runs that wait to be sent; they go before settlements. */
+  readonly reports: () => readonly Settlement[]
+  readonly onClaimed: (jobs: readonly ClaimedJob[], demand: Demand, reply: ClaimReply) => void
+  readonly onVerdict: (settlement: Settlement, verdict: Verdict) => void
+  readonly isKnown: (ref: LeaseRef) => boolean
+  /** The life that claims now; null between two lives. */
+  readonly life: () => { readonly worker: WorkerId; readonly claimNo: number } | null
+}
+
+export interface Settlement {
+  readonly transition: Transition
+  /** Null: a job this worker holds without knowing it. */
+  readonly run: JobRun | null
+}
+
+const BACKOFF_MIN_MS = 100
+const BACKOFF_MAX_MS = 5_000
+/** The longest stretch of cycles without letting timers and input go first. */
+const BREATHE_EVERY_MS = 5
+
+export class Pump {
+  readonly #options: PumpOptions
+  #waiting: Settlement[] = []
+  #cycle: Promise<void> | undefined
+  #retryTimer: Timer | undefined
+  #failures = 0
+  #suspect = false
+  #onIdle: (() => void)[] = []
+  #lastBreathMs = 0
+
+  constructor(options: PumpOptions) {
+    this.#options = options
+  }
+
+  /** Resolves when nothing is waiting to be sent and no call is under way. */
+  flushed(): Promise<void> {
+    if (this.#isIdle) return Promise.resolve()
+    this.wake()
+    return new Promise((resolve) => this.#onIdle.push(resolve))
+  }
+
+  get #isIdle(): boolean {
+    return this.#cycle === undefined && this.#waiting.length === 0
+  }
+
+  settle(settlement: Settlement): void {
+    this.#waiting.push(settlement)
+    this.wake()
+  }
+
+  /** There may be something to send or to claim. */
+  wake(): void {
+    if (this.#cycle !== undefined || this.#retryTimer !== undefined) return
+    // A microtask later, so that everything that ends in the same turn goes out together.
+    this.#cycle = Promise.resolve().then(() => this.#run())
+  }
+
+  /** A call was lost in an earlier moment of this life: check what is held before claiming again. */
+  doubt(): void {
+    this.#suspect = true
+    this.wake()
+  }
+
+  stop(): void {
+    this.#retryTimer?.cancel()
+    this.#retryTimer = undefined
+  }
+
+  async #run(): Promise<void> {
+    try {
+      while (await this.#once());
+      this.#cycle = undefined
+      if (this.#isIdle) for (const resolve of this.#onIdle.splice(0)) resolve()
+    } catch (error) {
+      this.#cycle = undefined
+      this.#backOff(error)
+    }
+  }
+
+  /** One call. False: there was nothing to do. */
+  async #once(): Promise<boolean> {
+    const { runtime, jobs } = this.#options
+    if (this.#suspect && this.#options.life() !== null) await this.#checkHoldings()
+    const demand = this.#suspect ? null : this.#options.demand()
+    const batch = [...this.#options.reports(), ...this.#waiting.splice(0, LIMITS.applyBatchMax)]
+    if (demand === null && batch.length === 0) return false
+    const settle = batch.map(({ transition }) => transition)
+    runtime.failpoint('pump.before-call')
+    try {
+      if (demand === null) {
+        const verdicts = await jobs.apply(settle)
+        this.#deliver(batch, verdicts)
+      } else {
+        const reply = await jobs.claim({ ...demand, settle })
+        runtime.failpoint('pump.after-claim')
+        this.#deliver(batch, reply.verdicts)
+        this.#options.onClaimed(reply.jobs, demand, reply)
+      }
+    } catch (error) {
+      if (!isPlanted('settlement-forgotten')) this.#waiting.unshift(...batch)
+      if (demand !== null && !isPlanted('claim-not-recovered')) this.#suspect = true
+      throw error
+    }
+    this.#failures = 0
+    await this.#breathe()
+    return true
+  }
+
+  #deliver(batch: readonly Settlement[], verdicts: readonly Verdict[]): void {
+    for (const [index, settlement] of batch.entries()) this.#options.onVerdict(settlement, verdicts[index] ?? 'missing')
+  }
+
+  // Nothing is being claimed meanwhile: a job held in the store and unknown here came with a lost reply.
+  async #checkHoldings(): Promise<void> {
+    const { jobs, isKnown } = this.#options
+    const life = this.#options.life()
+    if (life === null) return
+    const held = await jobs.holdings(life.worker, life.claimNo)
+    this.#suspect = false
+    for (const ref of held) {
+      if (isKnown(ref) || this.#waiting.some(({ transition }) => transition.jobId === ref.jobId)) continue
+      this.#waiting.push({ transition: giveBack(ref), run: null })
+    }
+  }
+
+  async #breathe(): Promise<void> {
+    const { clock } = this.#options.runtime
+    if (clock.monoMs() - this.#lastBreathMs < BREATHE_EVERY_MS) return
+    await clock.breathe()
+    this.#lastBreathMs = clock.monoMs()
+  }
+
+  #backOff(error: unknown): void {
+    const { runtime } = this.#options
+    this.#failures += 1
+    const ceilingMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(this.#failures - 1, 10))
+    const waitMs = ceilingMs * (0.5 + runtime.random() / 2)
+    runtime.logger.warn(
+      { failures: this.#failures, waitMs, error },
+      'the store did not take a call of the worker; trying again',
+    )
+    this.#retryTimer = runtime.clock.timer(waitMs, () => {
+      this.#retryTimer = undefined
+      this.wake()
+    })
+  }
+}
+
+function giveBack({ jobId, lease }: LeaseRef): Transition {
+  const facts = { id: jobId, lease, attemptCount: 0, maxAttempts: 1, crashCount: 0 }
+  const policy = { retry: DEFAULT_RETRY, classifiers: [], unknownErrors: 'retry' } as const
+  return decideOutcome(facts, { outcome: { kind: 'returned' }, ranMs: 0, nowMs: 0 }, policy, () => 0)
+}

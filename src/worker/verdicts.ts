@@ -1,0 +1,77 @@
+// What follows a verdict: events, log lines and the hooks for dead letters. A job is reported as completed
+// or failed only after the store has said so.
+import type { AnyJob, FailedHook } from '../core/definition.ts'
+import type { Transition, Verdict } from '../core/transition.ts'
+import type { EndedEvent, EventHub } from '../runtime/events.ts'
+import type { Logger } from '../runtime/logger.ts'
+import type { JobRun } from './job-run.ts'
+
+export interface VerdictOptions {
+  readonly events: EventHub
+  readonly logger: Logger
+  readonly connection: string
+  readonly onFailed: FailedHook | undefined
+}
+
+export function reportVerdict(run: JobRun, transition: Transition, verdict: Verdict, options: VerdictOptions): void {
+  const { events, logger } = options
+  if (verdict === 'stale' || verdict === 'missing' || verdict === 'conflict') {
+    if (transition.edge === 'return' || transition.edge === 'defer') return
+    const { worker, claimed } = run
+    const { id, name, queue, attemptCount } = claimed
+    const event = { id, name, queue, worker, attempt: attemptCount + 1, edge: transition.edge, verdict }
+    logger.warn(event, 'the result of a run was refused: the job was no longer its own')
+    events.emit('stale', event)
+    return
+  }
+  const settled = verdict === 'alternative' ? (transition.ifCancelRequested ?? transition) : transition
+  emitEnd(run, settled, events)
+  if (settled.edge === 'fail') tellFailed(run, settled, run.definition, options)
+}
+
+function emitEnd(run: JobRun, settled: Transition, events: EventHub): void {
+  const name = END_EVENTS[settled.edge]
+  if (name === undefined || !events.has(name)) return
+  const { claimed } = run
+  const event: EndedEvent = {
+    id: claimed.id,
+    name: claimed.name,
+    queue: claimed.queue,
+    worker: run.worker,
+    attempt: claimed.attemptCount + 1,
+    ranMs: settled.ranMs ?? 0,
+  }
+  if (name === 'completed' || name === 'cancelled') events.emit(name, event)
+  else if (name === 'released') events.emit(name, { ...event, reason: settled.note ?? '' })
+  else if (settled.error === undefined) return
+  else if (name === 'failed') events.emit(name, { ...event, error: settled.error })
+  else events.emit(name, { ...event, error: settled.error, delayMs: settled.delayMs ?? 0 })
+}
+
+const END_EVENTS: Partial<Record<Transition['edge'], 'completed' | 'cancelled' | 'released' | 'failed' | 'retried'>> = {
+  complete: 'completed',
+  cancelRunning: 'cancelled',
+  snooze: 'released',
+  release: 'released',
+  fail: 'failed',
+  retry: 'retried',
+}
+
+function tellFailed(run: JobRun, settled: Transition, definition: AnyJob | undefined, options: VerdictOptions): void {
+  const { claimed } = run
+  if (settled.error === undefined) return
+  const info = {
+    id: claimed.id,
+    name: claimed.name,
+    queue: claimed.queue,
+    connection: options.connection,
+    attempts: claimed.attemptCount + 1,
+    error: settled.error,
+  }
+  for (const hook of [definition?.onFailed, options.onFailed]) {
+    if (hook === undefined) continue
+    Promise.resolve()
+      .then(() => hook(info))
+      .catch((error: unknown) => options.logger.error({ jobId: claimed.id, error }, 'a failed hook threw'))
+  }
+}
