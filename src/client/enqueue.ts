@@ -122,7 +122,7 @@ function createInserters({
     const { jobs, queues } = connections.backend(connection)
     const insert = (list: readonly NewJob[]): Promise<InsertReply> =>
       insertVia === undefined ? jobs.insert(list) : insertVia(connection, list)
-    const inserter = createInserter({ runtime, insert, queues, settingsOf })
+    const inserter = createInserter({ runtime, insert, insideTransaction: insertVia !== undefined, queues, settingsOf })
     inserters.set(connection, inserter)
     return inserter
   }

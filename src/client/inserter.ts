@@ -19,6 +19,8 @@ export interface Inserter {
 export interface InserterParts {
   readonly runtime: Runtime
   readonly insert: (jobs: readonly NewJob[]) => Promise<InsertReply>
+  /** Inside a transaction nothing is repeated: after an error it only accepts its rollback. */
+  readonly insideTransaction: boolean
   readonly queues: Pick<QueueStore, 'ensure'>
   /** The settings of a queue that is not in the store yet. */
   readonly settingsOf: (queue: string) => QueueSettings
@@ -42,10 +44,12 @@ export function createInserter(parts: InserterParts): Inserter {
   let busy = false
 
   async function insert(jobs: readonly NewJob[]): Promise<readonly InsertResult[]> {
-    const reply = await retryStore(runtime, (tryNo) => {
-      const again = tryNo > 1 && isPlanted('enqueue-retried-with-new-id')
-      return parts.insert(again ? jobs.map((job) => ({ ...job, id: runtime.newId() as JobId })) : jobs)
-    })
+    const reply = parts.insideTransaction
+      ? await parts.insert(jobs)
+      : await retryStore(runtime, (tryNo) => {
+          const again = tryNo > 1 && isPlanted('enqueue-retried-with-new-id')
+          return parts.insert(again ? jobs.map((job) => ({ ...job, id: runtime.newId() as JobId })) : jobs)
+        })
     if (!reply.ok) throw refused(reply.refusal)
     return reply.results
   }
@@ -74,7 +78,7 @@ export function createInserter(parts: InserterParts): Inserter {
       const results = await insert(flush.map(({ job }) => job))
       for (const [index, call] of flush.entries()) call.resolve(results[index]!)
     } catch (error) {
-      if (flush.length === 1 || error instanceof MillraceError) {
+      if (flush.length === 1 || error instanceof MillraceError || parts.insideTransaction) {
         for (const call of flush) call.reject(error)
         return
       }

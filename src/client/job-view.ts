@@ -91,8 +91,10 @@ export function viewJob(job: StoredJob, connection: string): Job {
   }
 }
 
-export function viewAttempt({ startedAtMs, finishedAtMs, lease: _, ...row }: AttemptRow): Attempt {
-  return { ...row, startedAt: dateOrNull(startedAtMs), finishedAt: dateOrNull(finishedAtMs) }
+export function viewAttempt(row: AttemptRow): Attempt {
+  const { jobId, attempt, status, worker, startedAtMs, finishedAtMs, durationMs, error, note } = row
+  const [startedAt, finishedAt] = [dateOrNull(startedAtMs), dateOrNull(finishedAtMs)]
+  return { jobId, attempt, status, worker, startedAt, finishedAt, durationMs, error, note }
 }
 
 export function viewLogLine({ atMs, ...line }: LogLine): JobLogLine {

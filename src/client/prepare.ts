@@ -48,9 +48,13 @@ export type Prepare = (
 export function createPrepare({ runtime, connections, secrets }: PrepareParts): Prepare {
   const limit = { maxBytes: LIMITS.payloadBytesMax, code: 'PAYLOAD_TOO_LARGE', secrets } as const
 
+  /** Kinds that were warned about: once per process is a warning, once per job is noise. */
+  const warned = new Set<string>()
+
   function encode(definition: AnyJob, input: unknown): JsonText {
     const { text, warnings } = encodePayload(input, 'payload', limit)
-    if (warnings.length > 0) {
+    if (warnings.length > 0 && !warned.has(definition.name)) {
+      warned.add(definition.name)
       runtime.logger.warn(
         { job: definition.name, fields: warnings },
         `the payload of ${definition.name} looks like it holds secrets`,

@@ -216,12 +216,13 @@ function checkTerms({ misfire = 'fire-once', overlap = 'allow', enabled = true }
 }
 
 function viewSchedule(record: ScheduleRecord, connection: string): Schedule {
-  const { name, recurrence, job, queue, priority, maxAttempts, timeoutMs, misfire, overlap, enabled, lastJob } = record
+  const { payload, nextRunMs, lastRunMs, createdAtMs, version: _, ...same } = record
   return {
-    ...{ name, connection, recurrence, job, queue, payload: decodePayload(record.payload), priority, maxAttempts },
-    ...{ timeoutMs, misfire, overlap, enabled, lastJob },
-    nextRunAt: dateOrNull(record.nextRunMs),
-    lastRunAt: dateOrNull(record.lastRunMs),
-    createdAt: new Date(record.createdAtMs),
+    ...same,
+    connection,
+    payload: decodePayload(payload),
+    nextRunAt: dateOrNull(nextRunMs),
+    lastRunAt: dateOrNull(lastRunMs),
+    createdAt: new Date(createdAtMs),
   }
 }

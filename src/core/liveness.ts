@@ -22,28 +22,33 @@ export interface WatchedWorker {
   readonly state: 'alive' | 'dead'
 }
 
-/** One pass: the workers as the store lists them now, and the monotonic time at which the call was begun. */
+export interface Pass {
+  /** Monotonic time before the store was asked, and after it had answered. */
+  readonly askedMs: number
+  readonly answeredMs: number
+}
+
+/**
+ * One pass over the workers as the store listed them. A beat counts as seen when the answer came and is
+ * compared with when the next question was asked: a slow call can only make the judge more patient.
+ */
 export function watchBeats(
   watch: Watch,
   workers: readonly WatchedWorker[],
-  nowMs: number,
+  { askedMs, answeredMs }: Pass,
   ttlMs: number,
 ): { readonly watch: Watch; readonly dead: readonly { readonly id: WorkerId; readonly beat: number }[] } {
-  const gap = nowMs - watch.lastPassMs > ttlMs / 2 && !isPlanted('reap-without-watching')
+  const hasty = isPlanted('reap-without-watching')
+  const gap = askedMs - watch.lastPassMs > ttlMs / 2 && !hasty
   const seen = new Map<WorkerId, BeatSeen>()
   const dead: { id: WorkerId; beat: number }[] = []
   for (const worker of workers) {
     if (worker.state === 'dead') continue
     const before = watch.seen.get(worker.id)
     const still = before !== undefined && before.beat === worker.beat && !gap
-    const sinceMs = still ? before.sinceMs : nowMs
+    const sinceMs = still ? before.sinceMs : answeredMs
     seen.set(worker.id, { beat: worker.beat, sinceMs })
-    const silentMs = isPlanted('reap-without-watching')
-      ? before === undefined
-        ? 0
-        : nowMs - sinceMs + ttlMs * 0.75
-      : nowMs - sinceMs
-    if (silentMs >= ttlMs) dead.push({ id: worker.id, beat: worker.beat })
+    if (askedMs - sinceMs >= (hasty ? ttlMs / 3 : ttlMs)) dead.push({ id: worker.id, beat: worker.beat })
   }
-  return { watch: { seen, lastPassMs: nowMs }, dead }
+  return { watch: { seen, lastPassMs: answeredMs }, dead }
 }

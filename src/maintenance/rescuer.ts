@@ -20,9 +20,9 @@ export function createRescuer(options: MaintenanceOptions, isLeading: () => bool
   let watch = EMPTY_WATCH
 
   async function pass(): Promise<number> {
-    const startedMs = clock.monoMs()
+    const askedMs = clock.monoMs()
     const workers = await backend.workers.list()
-    const seen = watchBeats(watch, workers, startedMs, workerTtlMs)
+    const seen = watchBeats(watch, workers, { askedMs, answeredMs: clock.monoMs() }, workerTtlMs)
     watch = seen.watch
     if (!isLeading()) return periodMs
     runtime.failpoint('rescuer.before-declare')

@@ -3,6 +3,7 @@
 import { V7Generator } from 'uuidv7'
 import { systemClock } from './clock.ts'
 import type { Clock } from './clock.ts'
+import type { Failpoint } from './failpoints.ts'
 import { silentLogger } from './logger.ts'
 import type { Logger } from './logger.ts'
 
@@ -14,7 +15,7 @@ export interface Runtime {
   readonly newId: () => string
   readonly logger: Logger
   /** A named point at which the simulator may crash or freeze the process. Does nothing in production. */
-  readonly failpoint: (name: string) => void
+  readonly failpoint: (name: Failpoint) => void
 }
 
 export function createRuntime(overrides: Partial<Runtime> = {}): Runtime {

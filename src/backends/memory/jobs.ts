@@ -4,7 +4,7 @@ import type { DueJob, DueKind, JobStore, PromoteReply, PruneRule } from '../../s
 import { admitJob, admitWaiting } from './admission.ts'
 import { claimJobs, extendLeases, listHoldings } from './claim.ts'
 import { insertJobs } from './insert.ts'
-import { leave } from './places.ts'
+import { enterReady, leave } from './places.ts'
 import { snapshot } from './record.ts'
 import type { JobRecord } from './record.ts'
 import { forget, settle } from './settle.ts'
@@ -30,9 +30,9 @@ function promote(world: World, limit: number): PromoteReply {
   for (let next = world.scheduled.first(); next !== null && promoted < limit; next = world.scheduled.first()) {
     if (next.runAtMs > nowMs) break
     leave(world, next)
-    if (isPlanted('promote-too-early')) next.runAtMs = world.nowMs()
     next.waitsFor = null
-    admitJob(world, next)
+    if (isPlanted('promote-too-early')) enterReady(world, next, false)
+    else admitJob(world, next)
     world.onChange?.(next)
     promoted += 1
   }

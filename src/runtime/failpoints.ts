@@ -1,0 +1,22 @@
+// The named points at which a process may be crashed in simulation. Each stands for a crash that the design
+// thought through; a simulation that never crashes at one of them fails.
+
+export const FAILPOINTS = [
+  /** A producer dies before its insert was sent, or after it took effect and before anyone was told. */
+  'enqueue.before-insert',
+  'enqueue.after-insert',
+  /** A worker dies with settlements decided and not sent, or with jobs claimed and not started. */
+  'pump.before-call',
+  'pump.after-claim',
+  /** A handler has done its work and nobody knows. */
+  'worker.handler-ended',
+  /** A rate token was taken and the job not started. */
+  'rate.after-take',
+  /** A leader dies in the middle of its work. */
+  'promoter.after-pass',
+  'rescuer.before-declare',
+  'rescuer.before-apply',
+  'scheduler.before-fire',
+] as const
+
+export type Failpoint = (typeof FAILPOINTS)[number]

@@ -1,0 +1,13 @@
+// For those who write a backend: the seam, entry point `millrace/backend`.
+export type * from './batch-store.ts'
+export type * from './job-query.ts'
+export type * from './limit-store.ts'
+export type * from './note-store.ts'
+export type * from './ports.ts'
+export { defaultQueue } from './queue-defaults.ts'
+export type * from './queue-store.ts'
+export type * from './schedule-store.ts'
+export { CONFIG_TOPIC, SCHEDULED_TOPIC, controlTopic, finishedTopic, readyTopic } from './wakeups.ts'
+export type { Topic, Wakeups } from './wakeups.ts'
+export type * from './worker-store.ts'
+export { wrapBackend } from './wrap.ts'
