@@ -11,7 +11,8 @@ import type { Runtime } from '../runtime/runtime.ts'
 import type { Backend, InsertReply } from '../store/ports.ts'
 import type { QueueSettings } from '../store/queue-store.ts'
 import { createBatchDesk } from './batches.ts'
-import type { BatchDesk, BatchOptions, OpenBatch } from './batches.ts'
+import type { BatchOptions } from './batch-options.ts'
+import type { BatchDesk, OpenBatch } from './batches.ts'
 import { boundedBackend } from './bounded-backend.ts'
 import type { Batch, Client, EnqueueVerbs } from './client-types.ts'
 import { createConnections } from './connections.ts'
@@ -19,6 +20,7 @@ import type { Connections } from './connections.ts'
 import { createConsumer } from './consumer.ts'
 import { createDeadLetters } from './dead-letters.ts'
 import { createEnding } from './ending.ts'
+import type { Ending } from './ending.ts'
 import { createEnqueuer } from './enqueue.ts'
 import type { BulkLine, Enqueuer, EnqueuerParts, JobName } from './enqueue.ts'
 import type { EnqueueOptions } from './enqueue-options.ts'
@@ -36,6 +38,7 @@ import { createQueues } from './queues.ts'
 import { createRegistry } from './registry.ts'
 import type { Registry } from './registry.ts'
 import { createAwaitResult } from './results.ts'
+import type { AwaitResult } from './results.ts'
 import { createRunServices } from './run-services.ts'
 import type { RunServicesFactory } from './run-services.ts'
 import { createSchedules } from './schedules.ts'
@@ -79,8 +82,7 @@ export function createClient<const Known extends readonly AnyJob[]>(
   options: ClientOptions<Known>,
 ): CreatedClient<Known> {
   const { runtime, queues: declared = {}, secrets = { mode: 'warn' }, middleware = [] } = options
-  if (!['off', 'warn', 'refuse'].includes(secrets.mode))
-    throw invalidOption('secrets.mode', secrets.mode, 'off, warn or refuse')
+  checkSecrets(secrets)
   const registry = createRegistry(options.jobs)
   const connections = createConnections(bound(options), declared)
   const hub = options.hub ?? createEventHub(runtime.logger)
@@ -91,12 +93,7 @@ export function createClient<const Known extends readonly AnyJob[]>(
 
   const ending = createEnding(connections, runtime)
   const awaitResult = createAwaitResult(connections, runtime)
-  const handles: HandleServices = {
-    awaitResult,
-    status: async (id, connection) => (await connections.locate(id, connection))?.job.status ?? null,
-    cancel: async (id, connection, reason = 'cancelled by its producer') =>
-      (await ending.cancel([{ id, connection }], reason))[0]!,
-  }
+  const handles = handleServices(connections, awaitResult, ending)
   const prepare = createPrepare({ runtime, connections, secrets })
   const parts: EnqueuerParts = { runtime, hub, registry, connections, middleware, prepare, handles, settingsOf }
   const enqueuer = createEnqueuer(parts)
@@ -118,11 +115,7 @@ export function createClient<const Known extends readonly AnyJob[]>(
       batchOf(await desk.whole(name, lines, callbacks), desk, enqueuer),
     jobs,
     queues: createQueues(connections, runtime),
-    batches: {
-      get: (id) => desk.get(id),
-      list: (page) => desk.list(page),
-      cancel: (id, connection) => desk.cancel(id, connection),
-    } satisfies Client['batches'],
+    batches: reading(desk),
     schedules: createSchedules(connections, runtime, enqueuer),
     deadLetters: createDeadLetters(connections, runtime, jobs),
     metadata(named: JobName) {
@@ -147,6 +140,19 @@ export function createClient<const Known extends readonly AnyJob[]>(
   return client as unknown as CreatedClient<Known>
 }
 
+function checkSecrets({ mode }: SecretGuard): void {
+  if (!['off', 'warn', 'refuse'].includes(mode)) throw invalidOption('secrets.mode', mode, 'off, warn or refuse')
+}
+
+function handleServices(connections: Connections, awaitResult: AwaitResult, ending: Ending): HandleServices {
+  return {
+    awaitResult,
+    status: async (id, connection) => (await connections.locate(id, connection))?.job.status ?? null,
+    cancel: async (id, connection, reason = 'cancelled by its producer') =>
+      (await ending.cancel([{ id, connection }], reason))[0]!,
+  }
+}
+
 function bound({ connections, runtime, storeTimeoutMs = DEFAULTS.storeTimeoutMs }: ClientOptions<readonly AnyJob[]>) {
   const entries = Object.entries(connections)
   return Object.fromEntries(
@@ -166,6 +172,14 @@ function verbsOf(enqueuer: Enqueuer, runtime: Runtime) {
 function withoutExtras(lines: readonly BulkLine[]): readonly BulkLine[] {
   if (!Array.isArray(lines)) return lines
   return lines.map((line: BulkLine) => (Array.isArray(line) && line.length > 3 ? [line[0], line[1], line[2]] : line))
+}
+
+function reading(desk: BatchDesk): Client['batches'] {
+  return {
+    get: (id) => desk.get(id),
+    list: (page) => desk.list(page),
+    cancel: (id, connection) => desk.cancel(id, connection),
+  }
 }
 
 function batchOf({ id, connection }: OpenBatch, desk: BatchDesk, enqueuer: Enqueuer): Batch {

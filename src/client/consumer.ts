@@ -13,6 +13,7 @@ import { decodePayload, encodePayload } from '../core/payload.ts'
 import { DEFAULT_RETRY } from '../core/retry.ts'
 import type { Transition } from '../core/transition.ts'
 import type { Runtime } from '../runtime/runtime.ts'
+import type { Backend } from '../store/ports.ts'
 import type { Connections } from './connections.ts'
 import { ConsumerLife } from './consumer-life.ts'
 import type { Registry } from './registry.ts'
@@ -44,12 +45,17 @@ export interface ConsumedJob {
 /** `cancelled`: cancellation had been asked for, so it ended as cancelled. `stale`: the job was no longer ours. */
 export type SettleAnswer = 'done' | 'cancelled' | 'stale'
 
+export interface NackOptions {
+  readonly error?: unknown
+  readonly delay?: Duration
+}
+
 export interface Consumer extends AsyncDisposable {
   /** Up to `max` jobs, at once; none when nothing is ready. */
   claim(max?: number): Promise<readonly ConsumedJob[]>
   ack(job: ConsumedJob, result?: unknown): Promise<SettleAnswer>
   /** The run failed: retried or failed for good by the policy of the job; `delay` overrides the wait. */
-  nack(job: ConsumedJob, options?: { readonly error?: unknown; readonly delay?: Duration }): Promise<SettleAnswer>
+  nack(job: ConsumedJob, options?: NackOptions): Promise<SettleAnswer>
   /** Moves the visibility to this long from now. */
   extend(job: ConsumedJob, duration: Duration): Promise<'extended' | 'stale'>
   delete(job: ConsumedJob): Promise<SettleAnswer>
@@ -64,101 +70,124 @@ export interface ConsumerParts {
 }
 
 const VISIBILITY = { minMs: 100, maxMs: LIMITS.timeoutMaxMs }
+const NO_POLICY: RunPolicy = { retry: DEFAULT_RETRY, classifiers: [], unknownErrors: 'retry' }
 
-export function createConsumer({ connections, runtime, registry }: ConsumerParts, options: ConsumerOptions): Consumer {
+export function createConsumer(parts: ConsumerParts, options: ConsumerOptions): Consumer {
   checkKnownOptions(options, ['queues', 'visibility'], 'consumer()')
-  if (!Array.isArray(options.queues) || options.queues.length === 0) {
-    throw invalidOption('queues', options.queues, 'one or more queue names')
-  }
-  const queues = options.queues.map((queue) => checkName(queue, 'queue'))
-  const connection = connections.common(
-    queues.map((queue) => connections.ofQueue(queue)),
-    'one consumer',
-  )
-  const backend = connections.backend(connection)
-  const leaseMs =
-    options.visibility === undefined ? undefined : parseDuration(options.visibility, 'visibility', VISIBILITY)
-  const life = new ConsumerLife({ runtime, backend, queues, leaseMs })
-  // The lease is not shown: a caller could only get it wrong.
-  const claims = new WeakMap<ConsumedJob, { readonly claimed: ClaimedJob; readonly startMs: number }>()
+  const { queues: asked, visibility } = options
+  if (!Array.isArray(asked) || asked.length === 0) throw invalidOption('queues', asked, 'one or more queue names')
+  const queues = asked.map((queue) => checkName(queue, 'queue'))
+  const spans = queues.map((queue) => parts.connections.ofQueue(queue))
+  const backend = parts.connections.backend(parts.connections.common(spans, 'one consumer'))
+  const leaseMs = visibility === undefined ? undefined : parseDuration(visibility, 'visibility', VISIBILITY)
+  return new ManualConsumer(parts, backend, new ConsumerLife({ runtime: parts.runtime, backend, queues, leaseMs }))
+}
 
-  function claimOf(job: ConsumedJob): { readonly claimed: ClaimedJob; readonly startMs: number } {
-    const claim = claims.get(job)
+interface Claim {
+  readonly claimed: ClaimedJob
+  readonly startMs: number
+}
+
+class ManualConsumer implements Consumer {
+  readonly #parts: ConsumerParts
+  readonly #backend: Backend
+  readonly #life: ConsumerLife
+  // The lease is not shown: a caller could only get it wrong.
+  readonly #claims = new WeakMap<ConsumedJob, Claim>()
+
+  constructor(parts: ConsumerParts, backend: Backend, life: ConsumerLife) {
+    this.#parts = parts
+    this.#backend = backend
+    this.#life = life
+  }
+
+  async claim(max = 1): Promise<readonly ConsumedJob[]> {
+    checkInteger(max, 'max', 1, LIMITS.claimBatchMax)
+    const jobs = await this.#life.claim(max)
+    const startMs = this.#parts.runtime.clock.monoMs()
+    return jobs.map((claimed) => {
+      const job = viewClaimed(claimed, this.#life.signalOf(claimed))
+      this.#claims.set(job, { claimed, startMs })
+      return job
+    })
+  }
+
+  async ack(job: ConsumedJob, result?: unknown): Promise<SettleAnswer> {
+    const limit = { maxBytes: LIMITS.resultBytesMax, code: 'RESULT_TOO_LARGE' } as const
+    const text = result === undefined ? null : encodePayload(result, 'result', limit).text
+    return this.#end(this.#claimOf(job), { kind: 'done', result: text }, NO_POLICY)
+  }
+
+  async nack(job: ConsumedJob, options: NackOptions = {}): Promise<SettleAnswer> {
+    checkKnownOptions(options, ['error', 'delay'], 'nack()')
+    const { error = new Error('the consumer gave no reason'), delay } = options
+    const claim = this.#claimOf(job)
+    const afterMs = delay === undefined ? undefined : parseDuration(delay, 'delay')
+    return this.#end(claim, { kind: 'threw', error }, await this.#policyOf(claim.claimed, afterMs))
+  }
+
+  async extend(job: ConsumedJob, duration: Duration): Promise<'extended' | 'stale'> {
+    const { id: jobId, lease } = this.#claimOf(job).claimed
+    const ms = parseDuration(duration, 'extend', VISIBILITY)
+    const lost = await retryStore(this.#parts.runtime, () => this.#backend.jobs.extend([{ jobId, lease }], ms))
+    return lost.length === 0 ? 'extended' : 'stale'
+  }
+
+  async delete(job: ConsumedJob): Promise<SettleAnswer> {
+    const { claimed } = this.#claimOf(job)
+    const [, request] = decideRemove(claimed.id)
+    // Only while the lease is ours: then the end of this run deletes the job.
+    const guarded = { ...request, guard: { ...request.guard, lease: claimed.lease } }
+    const outcome: Outcome = { kind: 'cancel', reason: 'deleted by its consumer' }
+    const ended = decideOutcome(claimed, { outcome, ranMs: 0, nowMs: 0 }, NO_POLICY, () => 0)
+    // Missing: our own first try, whose reply was lost, has deleted it.
+    return this.#settle(claimed, [guarded, ended], 'done')
+  }
+
+  stop(): Promise<void> {
+    return this.#life.stop()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#life.stop()
+  }
+
+  #claimOf(job: ConsumedJob): Claim {
+    const claim = this.#claims.get(job)
     if (claim === undefined) throw invalidOption('job', job, 'a job that claim() of this consumer returned')
     return claim
   }
 
-  async function settle(
+  #end({ claimed, startMs }: Claim, outcome: Outcome, policy: RunPolicy): Promise<SettleAnswer> {
+    const { clock, random } = this.#parts.runtime
+    const ranMs = Math.max(0, clock.monoMs() - startMs)
+    return this.#settle(
+      claimed,
+      [decideOutcome(claimed, { outcome, ranMs, nowMs: clock.nowMs() }, policy, random)],
+      'stale',
+    )
+  }
+
+  async #settle(
     { id: jobId, lease }: ClaimedJob,
     transitions: readonly Transition[],
-    ifMissing: SettleAnswer = 'stale',
+    ifMissing: SettleAnswer,
   ): Promise<SettleAnswer> {
-    const verdicts = await retryStore(runtime, () => backend.jobs.apply(transitions))
-    life.letGo({ jobId, lease })
+    const verdicts = await retryStore(this.#parts.runtime, () => this.#backend.jobs.apply(transitions))
+    this.#life.letGo({ jobId, lease })
     const verdict = verdicts.at(-1)
     if (verdict === 'missing') return ifMissing
     if (verdict === 'alternative') return 'cancelled'
     return verdict === 'applied' || verdict === 'already' ? 'done' : 'stale'
   }
 
-  async function end(job: ConsumedJob, outcome: Outcome, policy: RunPolicy): Promise<SettleAnswer> {
-    const { claimed, startMs } = claimOf(job)
-    const runEnd = { outcome, ranMs: Math.max(0, runtime.clock.monoMs() - startMs), nowMs: runtime.clock.nowMs() }
-    return settle(claimed, [decideOutcome(claimed, runEnd, policy, runtime.random)])
-  }
-
-  async function policyOf({ name, queue }: ClaimedJob, delay?: Duration): Promise<RunPolicy> {
-    const definition = registry.find(name)
-    const record = definition?.retry === undefined ? await retryStore(runtime, () => backend.queues.get(queue)) : null
-    const afterMs = delay === undefined ? undefined : parseDuration(delay, 'delay')
-    const usual = definition?.classify === undefined ? [] : [definition.classify]
-    return {
-      retry: definition?.retry ?? record?.retry ?? DEFAULT_RETRY,
-      classifiers: afterMs === undefined ? usual : [() => ({ retry: { afterMs } })],
-      unknownErrors: definition?.unknownErrors ?? 'retry',
-    }
-  }
-
-  return {
-    async claim(max = 1) {
-      checkInteger(max, 'max', 1, LIMITS.claimBatchMax)
-      const jobs = await life.claim(max)
-      const startMs = runtime.clock.monoMs()
-      return jobs.map((claimed) => {
-        const job = viewClaimed(claimed, life.signalOf(claimed))
-        claims.set(job, { claimed, startMs })
-        return job
-      })
-    },
-    async ack(job, result) {
-      const limit = { maxBytes: LIMITS.resultBytesMax, code: 'RESULT_TOO_LARGE' } as const
-      const text = result === undefined ? null : encodePayload(result, 'result', limit).text
-      return end(job, { kind: 'done', result: text }, { retry: DEFAULT_RETRY, classifiers: [], unknownErrors: 'retry' })
-    },
-    async nack(job, nackOptions = {}) {
-      checkKnownOptions(nackOptions, ['error', 'delay'], 'nack()')
-      const { error = new Error('the consumer gave no reason'), delay } = nackOptions
-      return end(job, { kind: 'threw', error }, await policyOf(claimOf(job).claimed, delay))
-    },
-    async extend(job, duration) {
-      const { id: jobId, lease } = claimOf(job).claimed
-      const ms = parseDuration(duration, 'extend', VISIBILITY)
-      const lost = await retryStore(runtime, () => backend.jobs.extend([{ jobId, lease }], ms))
-      return lost.length === 0 ? 'extended' : 'stale'
-    },
-    async delete(job) {
-      const { claimed } = claimOf(job)
-      const [, request] = decideRemove(claimed.id)
-      // Only while the lease is ours: then the end of this run deletes the job.
-      const guarded = { ...request, guard: { ...request.guard, lease: claimed.lease } }
-      const cancel: Outcome = { kind: 'cancel', reason: 'deleted by its consumer' }
-      const policy = { retry: DEFAULT_RETRY, classifiers: [], unknownErrors: 'retry' } as const
-      const ended = decideOutcome(claimed, { outcome: cancel, ranMs: 0, nowMs: 0 }, policy, runtime.random)
-      // Missing: our own first try, whose reply was lost, has deleted it.
-      return settle(claimed, [guarded, ended], 'done')
-    },
-    stop: () => life.stop(),
-    [Symbol.asyncDispose]: () => life.stop(),
+  async #policyOf({ name, queue }: ClaimedJob, afterMs: number | undefined): Promise<RunPolicy> {
+    const { registry, runtime } = this.#parts
+    const { retry, classify, unknownErrors = 'retry' } = registry.find(name) ?? {}
+    const record = retry === undefined ? await retryStore(runtime, () => this.#backend.queues.get(queue)) : null
+    const usual = classify === undefined ? [] : [classify]
+    const classifiers = afterMs === undefined ? usual : [() => ({ retry: { afterMs } })]
+    return { retry: retry ?? record?.retry ?? DEFAULT_RETRY, classifiers, unknownErrors }
   }
 }
 

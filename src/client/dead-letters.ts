@@ -53,6 +53,12 @@ export interface ReplayCount {
   readonly skipped: number
 }
 
+export interface PruneOptions {
+  readonly olderThan?: Duration
+  readonly queue?: string
+  readonly connection?: string
+}
+
 export interface DeadLetters {
   list(filter?: DeadLetterFilter, page?: PageOptions): Promise<JobPage>
   get(id: JobRef): Promise<DeadLetter | null>
@@ -63,11 +69,7 @@ export interface DeadLetters {
   replayMany(filter: DeadLetterFilter, options?: ReplayManyOptions): Promise<ReplayCount>
   remove(id: JobRef): Promise<boolean>
   /** Deletes those older than this (default 30 days); answers how many. */
-  prune(options?: {
-    readonly olderThan?: Duration
-    readonly queue?: string
-    readonly connection?: string
-  }): Promise<number>
+  prune(options?: PruneOptions): Promise<number>
 }
 
 const ACTOR = 'operator'
@@ -121,26 +123,30 @@ export function createDeadLetters(connections: Connections, runtime: Runtime, jo
       const [verdict] = await retryStore(runtime, () => connections.backend(found.connection).jobs.apply([guarded]))
       return verdict === 'applied'
     },
-    async prune({ olderThan = DEFAULTS.deadLetterPruneMs, queue, connection } = {}) {
-      const rule = {
-        status: 'failed',
-        olderThanMs: parseDuration(olderThan, 'olderThan'),
-        ...(queue !== undefined && { queue: checkName(queue, 'queue') }),
-      } as const
-      const names =
-        connection === undefined && queue !== undefined ? [connections.ofQueue(queue)] : connections.asked(connection)
-      let pruned = 0
-      for (const name of names) {
-        const store = connections.backend(name).jobs
-        for (let pass = 0; pass < PRUNE_PASSES_MAX; pass++) {
-          const gone = await retryStore(runtime, () => store.prune([rule], LIMITS.maintenanceBatchMax))
-          pruned += gone
-          if (gone < LIMITS.maintenanceBatchMax) break
-        }
-      }
-      return pruned
-    },
+    prune: async (options = {}) => prune(connections, runtime, options),
   }
+}
+
+async function prune(connections: Connections, runtime: Runtime, options: PruneOptions): Promise<number> {
+  checkKnownOptions(options, ['olderThan', 'queue', 'connection'], 'prune()')
+  const { olderThan = DEFAULTS.deadLetterPruneMs, queue, connection } = options
+  const olderThanMs = parseDuration(olderThan, 'olderThan')
+  const rule = {
+    status: 'failed',
+    olderThanMs,
+    ...(queue !== undefined && { queue: checkName(queue, 'queue') }),
+  } as const
+  const asked = connection ?? (queue === undefined ? undefined : connections.ofQueue(queue))
+  let pruned = 0
+  for (const name of connections.asked(asked)) {
+    const store = connections.backend(name).jobs
+    for (let pass = 0; pass < PRUNE_PASSES_MAX; pass++) {
+      const gone = await retryStore(runtime, () => store.prune([rule], LIMITS.maintenanceBatchMax))
+      pruned += gone
+      if (gone < LIMITS.maintenanceBatchMax) break
+    }
+  }
+  return pruned
 }
 
 /** Page by page towards older jobs: one that fails again meanwhile keeps its place and is not met twice. */

@@ -13,8 +13,7 @@ import type { Connections } from './connections.ts'
 import type { EnqueueOptions } from './enqueue-options.ts'
 import { createHandle } from './handle.ts'
 import type { HandleServices, JobHandle } from './handle.ts'
-import { createInserter } from './inserter.ts'
-import type { Inserter } from './inserter.ts'
+import { Inserter } from './inserter.ts'
 import { compose } from './middleware.ts'
 import type { EnqueueCall, EnqueueMiddleware, EnqueueReply } from './middleware.ts'
 import { checkBulkSize } from './prepare.ts'
@@ -31,6 +30,8 @@ export interface Enqueuer {
   many(lines: readonly BulkLine[], what?: string): Promise<readonly JobHandle[]>
   /** The same without writing: what would be inserted, and where. Middleware is not asked. */
   prepare(job: JobName, input: unknown, options?: EnqueueOptions, extras?: Extras): Promise<Prepared>
+  /** Makes the queue of a job that the store itself will insert later: a callback, a tick. */
+  makeQueue(prepared: Prepared): Promise<void>
 }
 
 export interface EnqueuerParts {
@@ -84,10 +85,12 @@ export function createEnqueuer(parts: EnqueuerParts): Enqueuer {
       if (!Array.isArray(lines)) throw invalidOption('enqueueMany()', lines, 'an array of [job, input, options?]')
       checkBulkSize(lines.length)
       const calls = lines.map((line, index) => naming(index, () => resolveLine(registry, line)))
-      const prepare = (call: EnqueueCall, index: number): Promise<Prepared> =>
-        namingAsync(index, () => parts.prepare(call.job, call.input, call.options, calls[index]?.extras))
-      const write = async (list: readonly (readonly [EnqueueCall, number])[]): Promise<readonly EnqueueReply[]> =>
-        insertMany(await Promise.all(list.map(([call, index]) => prepare(call, index))), what)
+      const write = async (list: readonly (readonly [EnqueueCall, number])[]): Promise<readonly EnqueueReply[]> => {
+        const prepared = list.map(([call, index]) =>
+          naming(index, () => parts.prepare(call.job, call.input, call.options, calls[index]?.extras)),
+        )
+        return insertMany(await allThere(prepared), what)
+      }
       const list = calls.map(({ call }) => call)
       const replies =
         middleware.length === 0
@@ -95,6 +98,7 @@ export function createEnqueuer(parts: EnqueuerParts): Enqueuer {
           : await passAll(middleware, list, write)
       return replies.map((reply, index) => handleOf(list[index]!.job, reply))
     },
+    makeQueue: ({ connection, job }) => inserterOf(connection).makeQueues([job]),
     prepare: async (named, input, options, extras) => parts.prepare(registry.resolve(named), input, options, extras),
   }
 }
@@ -122,7 +126,7 @@ function createInserters({
     const { jobs, queues } = connections.backend(connection)
     const insert = (list: readonly NewJob[]): Promise<InsertReply> =>
       insertVia === undefined ? jobs.insert(list) : insertVia(connection, list)
-    const inserter = createInserter({ runtime, insert, insideTransaction: insertVia !== undefined, queues, settingsOf })
+    const inserter = new Inserter({ runtime, insert, insideTransaction: insertVia !== undefined, queues, settingsOf })
     inserters.set(connection, inserter)
     return inserter
   }
@@ -191,17 +195,28 @@ async function passAll(
   return Promise.all(outcomes)
 }
 
-function naming<Value>(index: number, check: () => Value): Value {
-  try {
-    return check()
-  } catch (error) {
-    throw named(index, error)
-  }
+/** Without a promise per job when every schema is synchronous. */
+function allThere(
+  prepared: readonly (Prepared | Promise<Prepared>)[],
+): Promise<readonly Prepared[]> | readonly Prepared[] {
+  return areThere(prepared) ? prepared : Promise.all(prepared.map((one) => Promise.resolve(one)))
 }
 
-async function namingAsync<Value>(index: number, check: () => Value | Promise<Value>): Promise<Value> {
+function areThere(prepared: readonly (Prepared | Promise<Prepared>)[]): prepared is readonly Prepared[] {
+  return prepared.every((one) => !(one instanceof Promise))
+}
+
+function naming<Value>(index: number, check: () => Value): Value {
   try {
-    return await check()
+    const value = check()
+    if (!(value instanceof Promise)) return value
+    const renamed = value.catch((error: unknown) => {
+      throw named(index, error)
+    })
+    // Should a later line be refused at once, nobody will be left to hear of this one.
+    renamed.catch(() => undefined)
+    // The same promise but for its error.
+    return renamed as Value
   } catch (error) {
     throw named(index, error)
   }

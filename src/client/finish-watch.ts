@@ -9,11 +9,6 @@ import type { Backend } from '../store/ports.ts'
 import { finishedTopic } from '../store/wakeups.ts'
 import { isRetryable } from './store-retry.ts'
 
-export interface FinishWatch {
-  /** The job once it is final, or null when there is none. Rejects with the reason of the signal. */
-  ended(id: JobId, signal: AbortSignal): Promise<StoredJob | null>
-}
-
 interface Waiter {
   readonly id: JobId
   readonly settle: (job: StoredJob | null) => void
@@ -26,75 +21,83 @@ interface Waiter {
 const POLL_MIN_MS = 20
 const POLL_MAX_MS = 1_000
 
-export function createFinishWatch(backend: Pick<Backend, 'query' | 'wakeups'>, runtime: Runtime): FinishWatch {
-  let due = new Set<Waiter>()
-  let looking = false
+export class FinishWatch {
+  readonly #backend: Pick<Backend, 'query' | 'wakeups'>
+  readonly #runtime: Runtime
+  #due = new Set<Waiter>()
+  #looking = false
 
-  function lookAt(waiter: Waiter): void {
+  constructor(backend: Pick<Backend, 'query' | 'wakeups'>, runtime: Runtime) {
+    this.#backend = backend
+    this.#runtime = runtime
+  }
+
+  /** The job once it is final, or null when there is none. Rejects with the reason of the signal. */
+  ended(id: JobId, signal: AbortSignal): Promise<StoredJob | null> {
+    if (signal.aborted) return Promise.reject(signal.reason)
+    return new Promise((resolve, reject) => {
+      const end = (answer: () => void): void => {
+        if (waiter.ended) return
+        waiter.ended = true
+        waiter.timer?.cancel()
+        this.#due.delete(waiter)
+        stopListening()
+        signal.removeEventListener('abort', onAbort)
+        answer()
+      }
+      const onAbort = (): void => end(() => reject(signal.reason))
+      const settle = (job: StoredJob | null): void => end(() => resolve(job))
+      const fail = (error: unknown): void => end(() => reject(error))
+      const waiter: Waiter = { id, settle, fail, waitMs: POLL_MIN_MS, timer: undefined, ended: false }
+      const stopListening = this.#backend.wakeups.listen([finishedTopic(id)], () => this.#lookAt(waiter))
+      signal.addEventListener('abort', onAbort, { once: true })
+      // Listening comes first: a job that ends between the two is seen by the look.
+      this.#lookAt(waiter)
+    })
+  }
+
+  #lookAt(waiter: Waiter): void {
     if (waiter.ended) return
     waiter.timer?.cancel()
-    due.add(waiter)
-    if (looking) return
-    looking = true
-    queueMicrotask(() => void lookAll())
+    this.#due.add(waiter)
+    if (this.#looking) return
+    this.#looking = true
+    queueMicrotask(() => void this.#lookAll())
   }
 
-  async function lookAll(): Promise<void> {
-    while (due.size > 0) {
-      const chunk = [...due].slice(0, LIMITS.pageSizeMax)
-      due = new Set([...due].slice(chunk.length))
-      await look(chunk)
+  async #lookAll(): Promise<void> {
+    while (this.#due.size > 0) {
+      const due = [...this.#due]
+      this.#due = new Set(due.slice(LIMITS.pageSizeMax))
+      await this.#look(due.slice(0, LIMITS.pageSizeMax))
     }
-    looking = false
+    this.#looking = false
   }
 
-  async function look(chunk: readonly Waiter[]): Promise<void> {
+  /** Never rejects: an error is told to those who wait, or the look is repeated. */
+  async #look(chunk: readonly Waiter[]): Promise<void> {
     try {
-      const jobs = await backend.query.get(chunk.map(({ id }) => id))
+      const jobs = await this.#backend.query.get(chunk.map(({ id }) => id))
       for (const [index, waiter] of chunk.entries()) {
         const job = jobs[index] ?? null
         if (job === null || isFinal(job.status)) waiter.settle(job)
-        else lookLater(waiter)
+        else this.#lookLater(waiter)
       }
     } catch (error) {
       for (const waiter of chunk) {
-        if (isRetryable(error)) lookLater(waiter)
+        if (isRetryable(error)) this.#lookLater(waiter)
         else waiter.fail(error)
       }
     }
   }
 
-  function lookLater(waiter: Waiter): void {
-    // It may have been aborted while the store was asked.
-    if (waiter.ended) return
+  #lookLater(waiter: Waiter): void {
+    // It may have been aborted, or hinted at, while the store was asked.
+    if (waiter.ended || this.#due.has(waiter)) return
+    const { clock, random } = this.#runtime
     // The caller awaits this, so it must keep the process alive.
     const options = { keepAlive: true }
-    waiter.timer = runtime.clock.timer(waiter.waitMs * (0.75 + runtime.random() / 2), () => lookAt(waiter), options)
+    waiter.timer = clock.timer(waiter.waitMs * (0.75 + random() / 2), () => this.#lookAt(waiter), options)
     waiter.waitMs = Math.min(waiter.waitMs * 1.5, POLL_MAX_MS)
-  }
-
-  return {
-    ended(id, signal) {
-      if (signal.aborted) return Promise.reject(signal.reason)
-      return new Promise((resolve, reject) => {
-        const end = (answer: () => void): void => {
-          if (waiter.ended) return
-          waiter.ended = true
-          waiter.timer?.cancel()
-          due.delete(waiter)
-          stopListening()
-          signal.removeEventListener('abort', onAbort)
-          answer()
-        }
-        const onAbort = (): void => end(() => reject(signal.reason))
-        const settle = (job: StoredJob | null): void => end(() => resolve(job))
-        const fail = (error: unknown): void => end(() => reject(error))
-        const waiter: Waiter = { id, settle, fail, waitMs: POLL_MIN_MS, timer: undefined, ended: false }
-        const stopListening = backend.wakeups.listen([finishedTopic(id)], () => lookAt(waiter))
-        signal.addEventListener('abort', onAbort, { once: true })
-        // Listening comes first: a job that ends between the two is seen by the look.
-        lookAt(waiter)
-      })
-    },
   }
 }

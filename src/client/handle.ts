@@ -32,18 +32,36 @@ export interface HandleFacts {
 
 /** `Result` is what the definition of the enqueued job promises; the store keeps no types. */
 export function createHandle<Result>(facts: HandleFacts, services: HandleServices): JobHandle<Result> {
-  const { id, outcome, connection } = facts
-  return {
-    id,
-    outcome,
-    connection,
-    duplicate: outcome !== 'inserted',
-    result: (options) => services.awaitResult(id, connection, options) as Promise<Result>, // see above
-    async status() {
-      const status = await services.status(id, connection)
-      if (status === null) throw jobNotFound(id)
-      return status
-    },
-    cancel: (reason) => services.cancel(id, connection, reason),
+  return new Handle<Result>(facts, services)
+}
+
+// A class although it has no life: bulk calls make thousands, and closures cost more than the fields.
+class Handle<Result> implements JobHandle<Result> {
+  readonly id: JobId
+  readonly outcome: InsertOutcome
+  readonly duplicate: boolean
+  readonly connection: string
+  readonly #services: HandleServices
+
+  constructor({ id, outcome, connection }: HandleFacts, services: HandleServices) {
+    this.id = id
+    this.outcome = outcome
+    this.duplicate = outcome !== 'inserted'
+    this.connection = connection
+    this.#services = services
+  }
+
+  result(options?: WaitOptions): Promise<Result> {
+    return this.#services.awaitResult(this.id, this.connection, options) as Promise<Result> // see above
+  }
+
+  async status(): Promise<JobStatus> {
+    const status = await this.#services.status(this.id, this.connection)
+    if (status === null) throw jobNotFound(this.id)
+    return status
+  }
+
+  cancel(reason?: string): Promise<CancelAnswer> {
+    return this.#services.cancel(this.id, this.connection, reason)
   }
 }

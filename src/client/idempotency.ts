@@ -14,7 +14,7 @@ import { OutcomeSignal } from '../core/outcome.ts'
 import { decodePayload, encodePayload } from '../core/payload.ts'
 import { sleep } from '../runtime/clock.ts'
 import type { Runtime } from '../runtime/runtime.ts'
-import type { Note, NoteStore } from '../store/note-store.ts'
+import type { Note, NoteStore, NoteWrite } from '../store/note-store.ts'
 import { storedError } from './results.ts'
 import { retryStore } from './store-retry.ts'
 
@@ -46,76 +46,94 @@ export function createIdempotent(
   runtime: Runtime,
   holder: IdempotencyHolder,
 ): RunContext<unknown>['idempotent'] {
-  const space = `once:${holder.kind}`
+  return async (key, fn, options = {}) => {
+    checkKey(key, 'idempotency key')
+    const once = new Once(notes, runtime, holder, key, checkTerms(options))
+    const acquired = await once.acquire()
+    // Kept by an earlier call with the same key; its type is the caller's promise.
+    return 'value' in acquired ? (acquired.value as never) : once.run(acquired.version, fn)
+  }
+}
+
+/** One call under one key: free → running (ours) → done or failed. */
+class Once {
+  readonly #notes: NoteStore
+  readonly #runtime: Runtime
+  readonly #holder: IdempotencyHolder
+  readonly #note: { readonly space: string; readonly key: string }
+  readonly #terms: Terms
+  readonly #call: string
+
+  constructor(notes: NoteStore, runtime: Runtime, holder: IdempotencyHolder, key: string, terms: Terms) {
+    this.#notes = notes
+    this.#runtime = runtime
+    this.#holder = holder
+    this.#note = { space: `once:${holder.kind}`, key }
+    this.#terms = terms
+    this.#call = runtime.newId()
+  }
 
   /** The value if it is there, the version that is ours if we may run now. */
-  async function acquire(key: string, terms: Terms): Promise<{ readonly value: Json } | { readonly version: number }> {
-    const call = runtime.newId()
-    const startMs = runtime.clock.monoMs()
+  async acquire(): Promise<{ readonly value: Json } | { readonly version: number }> {
+    const { clock, random } = this.#runtime
+    const { waitMs, onFailure } = this.#terms
+    const startMs = clock.monoMs()
     for (let pollMs = POLL_MIN_MS; ; pollMs = Math.min(pollMs * 2, POLL_MAX_MS)) {
-      const note = await retryStore(runtime, () => notes.get(space, key))
-      const state = note === null ? null : decodeState(note)
+      const note = await this.#read()
+      const state = note && decodeState(note)
       if (state?.state === 'done') return { value: state.value }
-      if (state?.state === 'failed' && terms.onFailure === 'rethrow') throw failedBefore(key, state.error)
-      if (state?.state !== 'running' || mayTakeOver(state, holder)) {
-        const version = await take(key, note, call)
+      if (state?.state === 'failed' && onFailure === 'rethrow') throw failedBefore(this.#note.key, state.error)
+      if (state?.state !== 'running' || mayTakeOver(state, this.#holder)) {
+        const version = await this.#take(note)
         if (version !== null) return { version }
       }
-      const leftMs = terms.waitMs - (runtime.clock.monoMs() - startMs)
-      if (leftMs <= 0) throw busy(key, terms.waitMs)
-      await sleep(runtime.clock, Math.min(leftMs, pollMs * (0.75 + runtime.random() / 2)))
+      const leftMs = waitMs - (clock.monoMs() - startMs)
+      if (leftMs <= 0) throw busy(this.#note.key, waitMs)
+      await sleep(clock, Math.min(leftMs, pollMs * (0.75 + random() / 2)))
     }
   }
 
-  async function take(key: string, before: Note | null, call: string): Promise<number | null> {
-    const mine: State = { state: 'running', job: holder.jobId, lease: holder.lease, call }
-    const write = { space, key, value: JSON.stringify(mine), expectVersion: before?.version ?? 0, ttlMs: holder.ttlMs }
-    const version = await retryStore(runtime, () => notes.put(write))
-    if (version !== null) return version
-    // Refused by another, or by our own first try whose reply was lost: the call id tells them apart.
-    const now = await retryStore(runtime, () => notes.get(space, key))
-    const state = now && decodeState(now)
-    return state?.state === 'running' && state.call === call ? (now?.version ?? null) : null
-  }
-
-  async function keep(key: string, version: number, state: State, keepMs: number): Promise<void> {
-    const write = { space, key, value: JSON.stringify(state), ttlMs: keepMs }
-    const kept = await retryStore(runtime, () => notes.put({ ...write, expectVersion: version }))
-    // Our running note may have expired meanwhile: then nobody else has it, and the outcome is still worth keeping.
-    if (kept === null) await retryStore(runtime, () => notes.put({ ...write, expectVersion: 0 }))
-  }
-
-  async function run<Value extends Json>(
-    key: string,
-    version: number,
-    fn: () => Promise<Value> | Value,
-    terms: Terms,
-  ): Promise<Value> {
+  async run<Value extends Json>(version: number, fn: () => Promise<Value> | Value): Promise<Value> {
     let value: Json
     try {
       value = throughJson(await fn())
     } catch (error) {
       // "Later" and "not now" are no outcome of the work: the note lapses at once and the next run starts afresh.
       const isOutcome = !(error instanceof OutcomeSignal) || error.outcome.kind === 'fail'
-      await keep(
-        key,
-        version,
-        { state: 'failed', error: toAttemptError(error, 'unknown') },
-        isOutcome ? terms.keepMs : 1,
-      )
+      const failed: State = { state: 'failed', error: toAttemptError(error, 'unknown') }
+      // The error of the work is the one to tell, whatever the store says.
+      await this.#keep(version, failed, isOutcome ? this.#terms.keepMs : 1).catch(() => undefined)
       throw error
     }
-    await keep(key, version, { state: 'done', value }, terms.keepMs)
+    await this.#keep(version, { state: 'done', value }, this.#terms.keepMs)
     // What a re-run would be given; `Value` is the caller's promise about it.
     return value as Value
   }
 
-  return async (key, fn, options = {}) => {
-    checkKey(key, 'idempotency key')
-    const terms = checkTerms(options)
-    const acquired = await acquire(key, terms)
-    // Kept by an earlier call with the same key; its type is the caller's promise.
-    return 'value' in acquired ? (acquired.value as never) : run(key, acquired.version, fn, terms)
+  async #take(before: Note | null): Promise<number | null> {
+    const { jobId: job, lease, ttlMs } = this.#holder
+    const mine: State = { state: 'running', job, lease, call: this.#call }
+    const version = await this.#put({ value: JSON.stringify(mine), expectVersion: before?.version ?? 0, ttlMs })
+    if (version !== null) return version
+    // Refused by another, or by our own first try whose reply was lost: the call id tells them apart.
+    const now = await this.#read()
+    const state = now && decodeState(now)
+    return state?.state === 'running' && state.call === this.#call ? (now?.version ?? null) : null
+  }
+
+  async #keep(version: number, state: State, ttlMs: number): Promise<void> {
+    const write = { value: JSON.stringify(state), ttlMs }
+    const kept = await this.#put({ ...write, expectVersion: version })
+    // Our running note may have expired meanwhile: then nobody else has it, and the outcome is still worth keeping.
+    if (kept === null) await this.#put({ ...write, expectVersion: 0 })
+  }
+
+  #read(): Promise<Note | null> {
+    return retryStore(this.#runtime, () => this.#notes.get(this.#note.space, this.#note.key))
+  }
+
+  #put(write: Omit<NoteWrite, 'space' | 'key'>): Promise<number | null> {
+    return retryStore(this.#runtime, () => this.#notes.put({ ...this.#note, ...write }))
   }
 }
 

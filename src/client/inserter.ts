@@ -9,13 +9,6 @@ import type { InsertRefusal, InsertReply, InsertResult } from '../store/ports.ts
 import type { QueueSettings, QueueStore } from '../store/queue-store.ts'
 import { retryStore } from './store-retry.ts'
 
-export interface Inserter {
-  /** May share its round trip with other single calls. */
-  one(job: NewJob): Promise<InsertResult>
-  /** One atom: all or none. In the order given. */
-  many(jobs: readonly NewJob[]): Promise<readonly InsertResult[]>
-}
-
 export interface InserterParts {
   readonly runtime: Runtime
   readonly insert: (jobs: readonly NewJob[]) => Promise<InsertReply>
@@ -37,82 +30,95 @@ const FLUSH_CHARS_MAX = 4 * 1024 * 1024
 /** Callers who wait for a store that does not answer; beyond it they are told at once. */
 const WAITING_MAX = 100_000
 
-export function createInserter(parts: InserterParts): Inserter {
-  const { runtime } = parts
-  const ensure = createEnsure(parts)
-  let waiting: Waiting[] = []
-  let busy = false
+export class Inserter {
+  readonly #parts: InserterParts
+  readonly #ensure: (jobs: readonly NewJob[]) => Promise<void> | undefined
+  #waiting: Waiting[] = []
+  #busy = false
 
-  async function insert(jobs: readonly NewJob[]): Promise<readonly InsertResult[]> {
-    const reply = parts.insideTransaction
-      ? await parts.insert(jobs)
+  constructor(parts: InserterParts) {
+    this.#parts = parts
+    this.#ensure = createEnsure(parts)
+  }
+
+  /** May share its round trip with other single calls. */
+  one(job: NewJob): Promise<InsertResult> {
+    const missing = this.#ensure([job])
+    // A batch or a parent may be refused, and a refusal refuses the whole insert.
+    const alone = job.batch !== undefined || job.dependsOn !== undefined
+    const write = (): Promise<InsertResult> =>
+      alone ? this.#insert([job]).then(([result]) => result!) : this.#join(job)
+    return missing === undefined ? write() : missing.then(write)
+  }
+
+  /** Makes the queues of jobs that the store itself will insert: callbacks, ticks. */
+  async makeQueues(jobs: readonly NewJob[]): Promise<void> {
+    await this.#ensure(jobs)
+  }
+
+  /** One atom: all or none. In the order given. */
+  async many(jobs: readonly NewJob[]): Promise<readonly InsertResult[]> {
+    await this.#ensure(jobs)
+    return this.#insert(jobs)
+  }
+
+  async #insert(jobs: readonly NewJob[]): Promise<readonly InsertResult[]> {
+    const { insert, insideTransaction, runtime } = this.#parts
+    const reply = insideTransaction
+      ? await insert(jobs)
       : await retryStore(runtime, (tryNo) => {
           const again = tryNo > 1 && isPlanted('enqueue-retried-with-new-id')
-          return parts.insert(again ? jobs.map((job) => ({ ...job, id: runtime.newId() as JobId })) : jobs)
+          return insert(again ? jobs.map((job) => ({ ...job, id: runtime.newId() as JobId })) : jobs)
         })
     if (!reply.ok) throw refused(reply.refusal)
     return reply.results
   }
 
-  async function flushAll(): Promise<void> {
-    for (let flush = takeFlush(); flush.length > 0; flush = takeFlush()) await settle(flush)
-    busy = false
-  }
-
-  function takeFlush(): readonly Waiting[] {
-    let chars = 0
-    let count = 0
-    for (const { job } of waiting) {
-      chars += job.payload.length
-      if (count >= FLUSH_JOBS_MAX || (count > 0 && chars > FLUSH_CHARS_MAX)) break
-      count += 1
-    }
-    const flush = waiting.slice(0, count)
-    waiting = waiting.slice(count)
-    return flush
-  }
-
-  /** Never rejects. One job that the store cannot take must not fail the calls it travelled with. */
-  async function settle(flush: readonly Waiting[]): Promise<void> {
-    try {
-      const results = await insert(flush.map(({ job }) => job))
-      for (const [index, call] of flush.entries()) call.resolve(results[index]!)
-    } catch (error) {
-      if (flush.length === 1 || error instanceof MillraceError || parts.insideTransaction) {
-        for (const call of flush) call.reject(error)
-        return
-      }
-      const half = flush.length >> 1
-      await settle(flush.slice(0, half))
-      await settle(flush.slice(half))
-    }
-  }
-
-  function join(job: NewJob): Promise<InsertResult> {
-    if (waiting.length >= WAITING_MAX) {
+  #join(job: NewJob): Promise<InsertResult> {
+    if (this.#waiting.length >= WAITING_MAX) {
       const message = `${WAITING_MAX} enqueue calls already wait for the store`
       return Promise.reject(new MillraceError('STORE_UNAVAILABLE', message, { retryable: true }))
     }
     return new Promise((resolve, reject) => {
-      waiting.push({ job, resolve, reject })
-      if (busy) return
-      busy = true
-      queueMicrotask(() => void flushAll())
+      this.#waiting.push({ job, resolve, reject })
+      if (this.#busy) return
+      this.#busy = true
+      queueMicrotask(() => void this.#flushAll())
     })
   }
 
-  return {
-    one(job) {
-      const missing = ensure([job])
-      // A batch or a parent may be refused, and a refusal refuses the whole insert.
-      const alone = job.batch !== undefined || job.dependsOn !== undefined
-      const write = (): Promise<InsertResult> => (alone ? insert([job]).then(([result]) => result!) : join(job))
-      return missing === undefined ? write() : missing.then(write)
-    },
-    async many(jobs) {
-      await ensure(jobs)
-      return insert(jobs)
-    },
+  async #flushAll(): Promise<void> {
+    for (let flush = this.#takeFlush(); flush.length > 0; flush = this.#takeFlush()) await this.#settle(flush)
+    this.#busy = false
+  }
+
+  #takeFlush(): readonly Waiting[] {
+    let chars = 0
+    let count = 0
+    for (const { job } of this.#waiting) {
+      chars += job.payload.length
+      if (count >= FLUSH_JOBS_MAX || (count > 0 && chars > FLUSH_CHARS_MAX)) break
+      count += 1
+    }
+    const flush = this.#waiting.slice(0, count)
+    this.#waiting = this.#waiting.slice(count)
+    return flush
+  }
+
+  /** Never rejects. One job that the store cannot take must not fail the calls it travelled with. */
+  async #settle(flush: readonly Waiting[]): Promise<void> {
+    try {
+      const results = await this.#insert(flush.map(({ job }) => job))
+      for (const [index, call] of flush.entries()) call.resolve(results[index]!)
+    } catch (error) {
+      if (flush.length === 1 || error instanceof MillraceError || this.#parts.insideTransaction) {
+        for (const call of flush) call.reject(error)
+        return
+      }
+      const half = flush.length >> 1
+      await this.#settle(flush.slice(0, half))
+      await this.#settle(flush.slice(half))
+    }
   }
 }
 
@@ -120,6 +126,7 @@ export function createInserter(parts: InserterParts): Inserter {
 function createEnsure({ runtime, queues, settingsOf }: InserterParts) {
   const known = new Map<string, 'there' | Promise<void>>()
   return (jobs: readonly NewJob[]): Promise<void> | undefined => {
+    if (jobs.every(({ queue }) => known.get(queue) === 'there')) return undefined
     const missing = new Set<string>()
     const waits = new Set<Promise<void>>()
     for (const { queue } of jobs) {

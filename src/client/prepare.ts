@@ -67,10 +67,11 @@ export function createPrepare({ runtime, connections, secrets }: PrepareParts): 
     // JSON has no undefined: a job without input has the payload null, here and in the worker.
     const input = given === undefined ? null : given
     const checked = checkEnqueueOptions(options, runtime.clock.nowMs())
-    const connection = connections.common(
-      [connections.ofJob(definition), ...(checked.connections ?? [])],
-      `the job ${definition.name} with its batch and parents`,
-    )
+    const own = connections.ofJob(definition)
+    const connection =
+      checked.connections === undefined
+        ? own
+        : connections.common([own, ...checked.connections], `the job ${definition.name} with its batch and parents`)
     const finish = (): Prepared => {
       const payload = encode(definition, input)
       const id = extras.id ?? checked.id ?? (runtime.newId() as JobId) // newId mints UUIDs

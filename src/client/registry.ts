@@ -73,7 +73,7 @@ function nearNames(name: string, known: readonly string[]): readonly string[] {
   return known
     .filter((other) => {
       const there = letters(other)
-      return there.includes(asked) || asked.includes(there) || sharedLetters(asked, there) >= 0.75
+      return there.includes(asked) || asked.includes(there) || sharedLetters(asked, there) >= 0.5
     })
     .slice(0, NEAR_MAX)
 }

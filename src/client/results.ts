@@ -5,8 +5,7 @@ import type { JobId, StoredJob } from '../core/job.ts'
 import { decodePayload } from '../core/payload.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Connections } from './connections.ts'
-import { createFinishWatch } from './finish-watch.ts'
-import type { FinishWatch } from './finish-watch.ts'
+import { FinishWatch } from './finish-watch.ts'
 import { withinWait } from './wait-options.ts'
 import type { WaitOptions } from './wait-options.ts'
 
@@ -19,7 +18,7 @@ export function createAwaitResult(connections: Connections, runtime: Runtime): A
   function watchOn(connection: string): FinishWatch {
     const known = watches.get(connection)
     if (known !== undefined) return known
-    const watch = createFinishWatch(connections.backend(connection), runtime)
+    const watch = new FinishWatch(connections.backend(connection), runtime)
     watches.set(connection, watch)
     return watch
   }

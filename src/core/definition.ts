@@ -75,6 +75,7 @@ export interface RunningJob {
   readonly worker: WorkerId | null
 }
 
+/** Properties, not methods: handlers take it apart, `run({ input, progress })`. */
 export interface RunContext<Parsed> {
   readonly input: Parsed
   readonly job: RunningJob
@@ -86,19 +87,19 @@ export interface RunContext<Parsed> {
   readonly willRetry: boolean
   readonly log: JobLog
   /** 0-100, or any small JSON. Throws PROGRESS_TOO_LARGE above the limit. */
-  progress(value: Json): void
+  readonly progress: (value: Json) => void
   /** Moves the deadline of this run to this long from now. */
-  extend(timeout: Duration): void
+  readonly extend: (timeout: Duration) => void
   /** Enqueue from inside: jobs join the batch of this job when `batch: 'same'` is asked for. */
   readonly enqueue: ContextEnqueue
   /** Results of the jobs this one depends on, in the order they were named. */
-  parents(): Promise<readonly ParentResult[]>
+  readonly parents: () => Promise<readonly ParentResult[]>
   /** Runs `fn` once per key: a re-run gets the stored result. */
-  idempotent<Value extends Json>(
+  readonly idempotent: <Value extends Json>(
     key: string,
     fn: () => Promise<Value> | Value,
     options?: IdempotentOptions,
-  ): Promise<Value>
+  ) => Promise<Value>
   /** Small values kept across runs for this kind of job. */
   readonly metadata: KindMetadata
 }

@@ -31,6 +31,15 @@ export const EDGES = {
     audit: null,
     says: 'the id is new and its unique key is free',
   },
+  replace: {
+    from: ['scheduled', 'queued', 'blocked'],
+    to: TOWARDS_READY,
+    by: ['client'],
+    lease: false,
+    counts: false,
+    audit: null,
+    says: 'a newer request with its unique key takes its place before it starts',
+  },
   promote: {
     from: ['scheduled'],
     to: TOWARDS_READY,

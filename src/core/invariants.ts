@@ -48,7 +48,8 @@ export function checkAttempts(job: JobFacts, rows: readonly AttemptRow[]): strin
   for (const row of rows) {
     if (row.status === 'attempting') continue
     if (row.status === 'replayed') {
-      counted = 0
+      // A job replayed as itself starts counting again; one replayed as another job keeps its count.
+      if (row.attempt === 0) counted = 0
       continue
     }
     if (row.lease === 0) continue

@@ -48,7 +48,7 @@ export function watchBeats(
     const still = before !== undefined && before.beat === worker.beat && !gap
     const sinceMs = still ? before.sinceMs : answeredMs
     seen.set(worker.id, { beat: worker.beat, sinceMs })
-    if (askedMs - sinceMs >= (hasty ? ttlMs / 3 : ttlMs)) dead.push({ id: worker.id, beat: worker.beat })
+    if (askedMs - sinceMs >= (hasty ? ttlMs / 4 : ttlMs)) dead.push({ id: worker.id, beat: worker.beat })
   }
   return { watch: { seen, lastPassMs: answeredMs }, dead }
 }

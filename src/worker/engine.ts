@@ -209,6 +209,8 @@ export class Engine {
       this.#life.lose('the store does not know this worker as alive')
       return
     }
+    // The number was used up by another copy of this very call: what that copy claimed is unknown here.
+    if (reply.refused === 'superseded') this.#pump.doubt()
     this.#poller.claimed(jobs.length, demand.limit)
     this.#queues.sawPaused(demand.queues, reply.paused)
     if (jobs.length === 0) return

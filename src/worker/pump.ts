@@ -147,7 +147,7 @@ export class Pump {
     const held = await jobs.holdings(life.worker, life.claimNo)
     this.#suspect = false
     for (const ref of held) {
-      if (isKnown(ref) || this.#waiting.some(({ transition }) => transition.jobId === ref.jobId)) continue
+      if (isKnown(ref) || this.#waiting.some(({ transition }) => transition.guard.lease === ref.lease)) continue
       this.#waiting.push({ transition: giveBack(ref), run: null })
     }
   }

@@ -164,6 +164,7 @@ export function readmit(world: World, record: JobRecord): void {
   else if (record.waitsFor === 'key-slot') world.keySlots.get(keySlotOf(record))?.waiting.remove(record)
   record.waitsFor = null
   admitJob(world, record)
+  world.onChange?.(record)
 }
 
 /** Gives the group to the next in line. */
@@ -184,4 +185,5 @@ export function releaseGroup(world: World, record: JobRecord): void {
   world.queue(next.queue).counts[next.status] -= 1
   next.waitsFor = null
   admitJob(world, next)
+  world.onChange?.(next)
 }

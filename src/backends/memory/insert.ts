@@ -122,6 +122,8 @@ function replaceHolder(world: World, id: JobId, job: NewJob, written: readonly {
   holder.tags = job.tags ?? []
   holder.meta = job.meta ?? null
   holder.updatedAtMs = world.nowMs()
+  holder.lastEdge = 'replace'
+  holder.lastEdgeLease = 0
   if (job.unique?.onDuplicate === 'debounce') {
     holder.runAtMs = Math.max(job.runAtMs ?? 0, world.nowMs() + (job.delayMs ?? 0))
     holder.waitsFor = null

@@ -1,0 +1,163 @@
+// A process in the simulation: its own clock, randomness, ids and way to the store. Crashing it drops every
+// timer and every reply on the way to it; pausing it holds them back, as SIGSTOP does.
+import { MillraceError } from '../../src/core/errors.ts'
+import type { Clock } from '../../src/runtime/clock.ts'
+import type { Failpoint } from '../../src/runtime/failpoints.ts'
+import { silentLogger } from '../../src/runtime/logger.ts'
+import { createIdSource } from '../../src/runtime/runtime.ts'
+import type { Runtime } from '../../src/runtime/runtime.ts'
+import type { Backend } from '../../src/store/ports.ts'
+import { wrapBackend } from '../../src/store/wrap.ts'
+import type { Faults, Leg } from './faults.ts'
+import type { Random } from './random.ts'
+import type { Trace } from './trace.ts'
+import type { VirtualTime } from './virtual-time.ts'
+
+export interface SimWorld {
+  readonly time: VirtualTime
+  readonly faults: Faults
+  readonly trace: Trace
+  readonly failpointsHit: Map<Failpoint, number>
+  /** The store refuses connections until then. */
+  outageUntilMs: number
+}
+
+/** Points on the hot path; the others come by rarely and must be struck more often to be struck at all. */
+const OFTEN_PASSED: ReadonlySet<Failpoint> = new Set<Failpoint>(['pump.before-call', 'pump.after-claim', 'worker.handler-ended'])
+
+export class SimProcess {
+  readonly name: string
+  readonly runtime: Runtime
+  readonly #world: SimWorld
+  readonly #random: Random
+  readonly #skewMs: number
+  #alive = true
+  #pausedUntilMs = 0
+  #cutOffUntilMs = 0
+  readonly #onCrash: () => void
+
+  constructor(name: string, world: SimWorld, random: Random, onCrash: () => void) {
+    this.name = name
+    this.#world = world
+    this.#random = random
+    this.#onCrash = onCrash
+    const skewed = world.faults.strikes('skewed-clock', 0.5)
+    this.#skewMs = skewed ? random.int(-3_600_000, 3_600_000) : 0
+    const clock = this.#clock()
+    this.runtime = {
+      clock,
+      random: () => random.next(),
+      newId: createIdSource(clock, () => random.next()),
+      logger: silentLogger,
+      failpoint: (point) => this.#failpoint(point),
+    }
+  }
+
+  get alive(): boolean {
+    return this.#alive
+  }
+
+  crash(): void {
+    if (!this.#alive) return
+    this.#alive = false
+    this.#world.trace.add(this.#world.time.nowMs, this.name, 'crashes')
+    this.#onCrash()
+  }
+
+  pause(forMs: number): void {
+    this.#pausedUntilMs = this.#world.time.nowMs + forMs
+    this.#world.trace.add(this.#world.time.nowMs, this.name, 'is paused')
+  }
+
+  /** Neither requests nor replies get through. */
+  cutOff(forMs: number): void {
+    this.#cutOffUntilMs = this.#world.time.nowMs + forMs
+    this.#world.trace.add(this.#world.time.nowMs, this.name, 'is cut off')
+  }
+
+  heal(): void {
+    this.#pausedUntilMs = 0
+    this.#cutOffUntilMs = 0
+  }
+
+  /** Something reaches this process: now, when its pause ends, or never. */
+  enter(fire: () => void): void {
+    if (!this.#alive) return
+    const { time } = this.#world
+    if (time.nowMs < this.#pausedUntilMs) time.at(this.#pausedUntilMs - time.nowMs, () => this.enter(fire))
+    else fire()
+  }
+
+  /** The store as this process reaches it: over a network that loses, delays and doubles. */
+  reach(store: Backend): Backend {
+    const networked = wrapBackend(store, (what, call) => this.#call(what, call))
+    return {
+      ...networked,
+      // The store outlives the processes that talk to it.
+      start: () => Promise.resolve(),
+      stop: () => Promise.resolve(),
+      wakeups: {
+        listen: (topics, onHint) =>
+          store.wakeups.listen(topics, (topic) => {
+            if (this.#world.faults.strikes('hint-lost', 0.2)) return
+            this.#world.time.at(this.#random.next() * 2, () => this.enter(() => onHint(topic)))
+          }),
+      },
+    }
+  }
+
+  #call<Value>(what: string, call: () => Promise<Value>): Promise<Value> {
+    const { time, faults, trace } = this.#world
+    return new Promise((resolve, reject) => {
+      if (!this.#alive) return
+      const request = faults.request()
+      const deliver = (copy: number): void => {
+        if (this.#isCutOff()) return
+        if (time.nowMs < this.#world.outageUntilMs) {
+          const down = new MillraceError('STORE_UNAVAILABLE', 'connection refused', { retryable: true })
+          this.#travel(faults.reply(), () => reject(down))
+          return
+        }
+        trace.add(time.nowMs, this.name, what, copy)
+        call().then(
+          (value) => this.#travel(faults.reply(), () => resolve(value)),
+          (error: unknown) => this.#travel(faults.reply(), () => reject(error as Error)),
+        )
+      }
+      if (!request.lost) time.at(request.delayMs, () => deliver(1))
+      if (request.doubledAfterMs !== null) time.at(request.delayMs + request.doubledAfterMs, () => deliver(2))
+    })
+  }
+
+  #travel(leg: Leg, arrive: () => void): void {
+    if (leg.lost || this.#isCutOff()) return
+    this.#world.time.at(leg.delayMs, () => {
+      if (!this.#isCutOff()) this.enter(arrive)
+    })
+  }
+
+  #isCutOff(): boolean {
+    return this.#world.time.nowMs < this.#cutOffUntilMs
+  }
+
+  #failpoint(point: Failpoint): void {
+    if (!this.#alive || !this.#world.faults.strikes('crash-at-failpoint', OFTEN_PASSED.has(point) ? 0.002 : 0.03)) return
+    this.#world.failpointsHit.set(point, (this.#world.failpointsHit.get(point) ?? 0) + 1)
+    this.#world.trace.add(this.#world.time.nowMs, this.name, 'crashes at', point)
+    this.crash()
+  }
+
+  #clock(): Clock {
+    const { time } = this.#world
+    const bornMs = time.nowMs
+    return {
+      nowMs: () => Math.floor(WALL_START_MS + time.nowMs + this.#skewMs),
+      monoMs: () => time.nowMs - bornMs,
+      // As in Node: whole milliseconds, never less than one.
+      timer: (delayMs, fire) => time.at(Math.max(1, Math.ceil(delayMs)), () => this.enter(fire)),
+      breathe: () => new Promise((resolve) => time.at(0, () => this.enter(resolve))),
+    }
+  }
+}
+
+export const WALL_START_MS = Date.UTC(2026, 0, 1)

@@ -1,0 +1,310 @@
+// One seed: a store, three or more working processes, producers and an operator, a network and a clock that
+// misbehave. First everything goes wrong that the seed has in store; then the faults stop, and within a
+// bound everything must have ended. The same seed gives the same run, to the last step.
+import { backendOver } from '../../src/backends/memory/backend.ts'
+import { World } from '../../src/backends/memory/world.ts'
+import { isFinal } from '../../src/core/job.ts'
+import { rateLimit } from '../../src/core/rate.ts'
+import { createMillrace } from '../../src/index.ts'
+import type { Millrace } from '../../src/index.ts'
+import type { Failpoint } from '../../src/runtime/failpoints.ts'
+import type { Backend } from '../../src/store/ports.ts'
+import { Checker } from './checker.ts'
+import type { Violation } from './checker.ts'
+import { Faults } from './faults.ts'
+import type { FaultKind } from './faults.ts'
+import { simJobs } from './jobs.ts'
+import { Ledger } from './ledger.ts'
+import { createRandom } from './random.ts'
+import type { Random } from './random.ts'
+import { SimProcess, WALL_START_MS } from './sim-process.ts'
+import type { SimWorld } from './sim-process.ts'
+import { Trace } from './trace.ts'
+import { VirtualTime } from './virtual-time.ts'
+import { SCHEDULE, planWorkload } from './workload.ts'
+import type { Act, Actor } from './workload.ts'
+
+export interface SimResult {
+  readonly seed: number
+  readonly steps: number
+  readonly jobs: number
+  readonly workers: number
+  readonly violation: Violation | null
+  readonly traceHash: string
+  readonly trace: readonly string[]
+  readonly edges: ReadonlyMap<string, number>
+  readonly faults: ReadonlyMap<FaultKind, number>
+  readonly failpoints: ReadonlyMap<Failpoint, number>
+}
+
+const FAULT_PHASE_MS = 12_000
+/** Leader lease, dead workers, the longest back-off and a few retries fit into this many times over. */
+const LIVENESS_PHASE_MS = 90_000
+const STEPS_MAX = 60_000
+const WORLD_CHECK_EVERY = 100
+const RATE = { limit: 20, per: '1s', burst: 3 } as const
+
+export class Simulation {
+  readonly #seed: number
+  readonly #random: Random
+  readonly #time: VirtualTime
+  readonly #net: SimWorld
+  readonly #ledger = new Ledger()
+  readonly #checker = new Checker()
+  readonly #world: World
+  readonly #store: Backend
+  readonly #processes = new Map<string, SimProcess>()
+  readonly #actors = new Map<string, Promise<Actor>>()
+  readonly #workers: number
+  #storeJumpMs = 0
+  #healed = false
+
+  constructor(seed: number, keepTrace = false) {
+    this.#seed = seed
+    this.#random = createRandom(seed)
+    this.#time = new VirtualTime(this.#random.fork())
+    this.#net = {
+      time: this.#time,
+      faults: new Faults(this.#random.fork()),
+      trace: new Trace(keepTrace),
+      failpointsHit: new Map(),
+      outageUntilMs: 0,
+    }
+    const clock = {
+      nowMs: () => Math.floor(WALL_START_MS + this.#time.nowMs + this.#storeJumpMs),
+      monoMs: () => this.#time.nowMs,
+      timer: (delayMs: number, fire: () => void) => this.#time.at(delayMs, fire),
+      breathe: () => Promise.resolve(),
+    }
+    this.#world = new World(clock, (record) => {
+      this.#checker.changed(record)
+      this.#net.trace.add(this.#time.nowMs, record.id, record.status, record.lease, record.attemptCount)
+    })
+    this.#checker.world = this.#world
+    this.#store = this.#observed(backendOver(this.#world))
+    this.#workers = this.#random.int(3, 5)
+  }
+
+  async run(): Promise<SimResult> {
+    const random = this.#random.fork()
+    for (let no = 1; no <= this.#workers; no++) this.#launchWorker(`worker-${no}`)
+    for (const act of planWorkload(random, this.#ledger, FAULT_PHASE_MS * 0.9)) {
+      this.#time.at(act.atMs, () => this.#perform(act, random.pick(['producer-1', 'producer-2', 'operator'])))
+    }
+    this.#plotFaults(random.fork())
+    this.#time.at(FAULT_PHASE_MS, () => this.#heal())
+    await this.#loop()
+    return {
+      seed: this.#seed,
+      steps: this.#time.steps,
+      jobs: this.#world.lastNo,
+      workers: this.#workers,
+      violation: this.#checker.violation,
+      traceHash: this.#net.trace.hash,
+      trace: this.#net.trace.lines,
+      edges: this.#checker.edges,
+      faults: this.#net.faults.hits,
+      failpoints: this.#net.failpointsHit,
+    }
+  }
+
+  async #loop(): Promise<void> {
+    const endMs = FAULT_PHASE_MS + LIVENESS_PHASE_MS
+    while (this.#checker.violation === null) {
+      if (!(await this.#time.step())) break
+      if (this.#time.steps % WORLD_CHECK_EVERY === 0) this.#checker.checkWorld()
+      if (this.#healed && this.#time.steps % 50 === 0 && this.#isDone()) break
+      if (this.#time.nowMs > endMs || this.#time.steps > STEPS_MAX) {
+        this.#checker.fail('liveness', `not everything ended: ${this.#unfinished()}`)
+        return
+      }
+    }
+    if (this.#checker.violation === null) this.#checkEnd()
+  }
+
+  /** Sees what goes in and out of the store itself, before the network. */
+  #observed(store: Backend): Backend {
+    const limit = rateLimit(RATE)
+    return {
+      ...store,
+      jobs: {
+        ...store.jobs,
+        insert: (jobs) => {
+          this.#checker.inserted(jobs)
+          return store.jobs.insert(jobs)
+        },
+      },
+      limits: {
+        ...store.limits,
+        take: async (requests) => {
+          const replies = await store.limits.take(requests)
+          this.#checker.tokens(requests, replies, limit)
+          return replies
+        },
+      },
+    }
+  }
+
+  #launchWorker(name: string): void {
+    const { actor, process } = this.#launch(name, () => this.#launchWorker(name))
+    const concurrency = this.#random.int(2, 6)
+    const work = actor.then(({ mill }) => mill.work({ concurrency, heartbeat: 500, ttl: 2_000 }))
+    // A process that cannot reach its store at the start exits and is started again.
+    work.catch(() => process.crash())
+  }
+
+  #launch(name: string, relaunch: () => void): { readonly process: SimProcess; readonly actor: Promise<Actor> } {
+    const restartMs = this.#random.int(50, 3_000)
+    const process = new SimProcess(name, this.#net, this.#random.fork(), () => {
+      this.#time.at(this.#healed ? 50 : restartMs, relaunch)
+    })
+    this.#processes.set(name, process)
+    this.#net.trace.add(this.#time.nowMs, name, 'starts')
+    const jobs = simJobs(process, this.#ledger, this.#checker)
+    const actor = createMillrace({
+      jobs: Object.values(jobs),
+      backend: process.reach(this.#store),
+      runtime: process.runtime,
+      storeTimeout: 1_500,
+      queues: { limited: { perKey: { concurrency: 2, rate: RATE } } },
+      secrets: { mode: 'off' },
+      // The workload names jobs by definition, so the tuple of known names does not matter here.
+    }).then((mill) => ({ mill: mill as unknown as Millrace, jobs }))
+    actor.catch(() => process.crash())
+    return { process, actor }
+  }
+
+  #perform(act: Act, who: string): void {
+    let process = this.#processes.get(who)
+    let actor = this.#actors.get(who)
+    if (process === undefined || actor === undefined || !process.alive) {
+      const launched = this.#launch(who, () => undefined)
+      process = launched.process
+      actor = launched.actor
+      this.#actors.set(who, actor)
+    }
+    this.#net.trace.add(this.#time.nowMs, who, act.name)
+    const ready = actor
+    process.enter(() => {
+      ready
+        .then((it) => act.run(it))
+        .catch((error: unknown) => {
+          this.#net.trace.add(
+            this.#time.nowMs,
+            who,
+            act.name,
+            'failed:',
+            error instanceof Error ? error.message : String(error),
+          )
+        })
+    })
+  }
+
+  /** Faults at moments, beside those that strike single calls. */
+  #plotFaults(random: Random): void {
+    const { faults } = this.#net
+    const plot = (kind: FaultKind, times: number, strike: () => void): void => {
+      for (let count = random.int(1, times); count > 0; count--) {
+        this.#time.at(random.next() * FAULT_PHASE_MS, () => {
+          if (!faults.isOn(kind)) return
+          faults.count(kind)
+          strike()
+        })
+      }
+    }
+    const anyone = (): SimProcess => random.pick([...this.#processes.values()])
+    plot('crash', 4, () => anyone().crash())
+    plot('pause', 4, () => anyone().pause(random.int(200, 6_000)))
+    plot('partition', 3, () => anyone().cutOff(random.int(200, 5_000)))
+    plot('store-outage', 2, () => {
+      this.#net.outageUntilMs = this.#time.nowMs + random.int(100, 2_500)
+    })
+    plot('store-clock-jump', 2, () => {
+      this.#storeJumpMs += random.int(500, 20_000)
+    })
+  }
+
+  #heal(): void {
+    this.#healed = true
+    this.#net.faults.heal()
+    this.#net.outageUntilMs = 0
+    for (const process of this.#processes.values()) process.heal()
+    this.#net.trace.add(this.#time.nowMs, 'everything heals')
+    // Requests still on their way may land up to seven seconds later. Then the operator tidies up: nothing stays paused, no batch stays open, the schedule ends.
+    const tidy = async ({ mill }: Actor): Promise<void> => {
+      for (const queue of ['open', 'limited', 'ticks']) await mill.queues.resume(queue)
+      for (const id of this.#world.batches.keys()) await this.#store.batches.seal(id)
+      if (this.#world.schedules.has(SCHEDULE)) await mill.schedules.pause(SCHEDULE)
+    }
+    this.#time.at(8_000, () => this.#perform({ atMs: 0, name: 'tidy up', run: tidy }, 'janitor'))
+  }
+
+  #isDone(): boolean {
+    if (this.#time.nowMs < FAULT_PHASE_MS + 9_000) return false
+    for (const { status } of this.#world.jobs.values()) if (!isFinal(status)) return false
+    return true
+  }
+
+  #unfinished(): string {
+    const live = [...this.#world.jobs.values()].filter(({ status }) => !isFinal(status))
+    const told = live
+      .slice(0, 5)
+      .map(
+        ({ id, name, status, waitsFor, worker, lease }) =>
+          `${name} ${id} ${status} ${waitsFor ?? ''} ${worker ?? ''} lease ${lease}`,
+      )
+    return `${live.length} jobs: ${told.join('; ')}`
+  }
+
+  /** Everything ended; nothing is lost, nothing is there that nobody asked for, nothing is still held. */
+  #checkEnd(): void {
+    const checker = this.#checker
+    checker.checkWorld()
+    const world = this.#world
+    for (const id of this.#ledger.acknowledged()) {
+      if (!world.jobs.has(id) && !this.#ledger.removals.has(id))
+        checker.fail('nothing-lost', `job ${id} was acknowledged and is gone`)
+    }
+    const byRequest = new Map<number, number>()
+    for (const { payload, replayOf, uniqueKey } of world.jobs.values()) {
+      const { no } = JSON.parse(payload) as { no: number }
+      // A request that was first answered as a duplicate left no id behind: its repetition may be a job of its own.
+      if (no >= 0 && replayOf === null && uniqueKey === null) byRequest.set(no, (byRequest.get(no) ?? 0) + 1)
+    }
+    for (const [no, count] of byRequest)
+      if (count > 1) checker.fail('nothing-doubled', `request ${no} became ${count} jobs`)
+    if (world.groups.size > 0) checker.fail('nothing-held', `${world.groups.size} groups are still held`)
+    if (world.keySlots.size > 0) checker.fail('nothing-held', `${world.keySlots.size} key slots are still held`)
+    for (const [name, { slots }] of world.queues) {
+      if (slots.used > 0) checker.fail('nothing-held', `${slots.used} slots of queue ${name} are still held`)
+    }
+    this.#checkBatches()
+    this.#checkTicks()
+  }
+
+  #checkBatches(): void {
+    for (const { record } of this.#world.batches.values()) {
+      const { finishedAtMs, callbacks, id } = record
+      if (finishedAtMs === null) this.#checker.fail('batch-ends', `batch ${id} never finished`)
+      const fired = [callbacks.success, callbacks.failure].filter((job) => job !== null && this.#world.jobs.has(job.id))
+      const complete = callbacks.complete !== null && this.#world.jobs.has(callbacks.complete.id)
+      if (fired.length !== 1 || !complete)
+        this.#checker.fail('batch-callbacks', `batch ${id} fired ${fired.length} and complete: ${complete}`)
+    }
+  }
+
+  #checkTicks(): void {
+    const ticks = [...this.#world.jobs.values()].flatMap(({ schedule }) => (schedule === null ? [] : [schedule.tickMs]))
+    ticks.sort((one, other) => one - other)
+    for (const [index, tick] of ticks.entries()) {
+      const next = ticks[index + 1]
+      if (next !== undefined && next - tick !== 1_000) {
+        this.#checker.fail('no-tick-missed', `ticks ${tick} and ${next} are not a second apart`)
+      }
+    }
+  }
+}
+
+export function simulate(seed: number, keepTrace = false): Promise<SimResult> {
+  return new Simulation(seed, keepTrace).run()
+}
