@@ -6,12 +6,21 @@ export type { Batch, Client } from './client/client-types.ts'
 export type { EnqueueOptions } from './client/enqueue-options.ts'
 export type { JobHandle } from './client/handle.ts'
 export type { Job } from './client/job-view.ts'
-export type { EnqueueCall, EnqueueMiddleware, EnqueueReply, RunMiddleware } from './client/middleware.ts'
+export type { EnqueueCall, EnqueueMiddleware, EnqueueReply } from './client/middleware.ts'
 export type { AttemptError } from './core/attempt-error.ts'
 export type { BatchProgress } from './core/batch.ts'
 export { ERROR_CLASSES } from './core/classify.ts'
 export type { Classifier, ErrorClass } from './core/classify.ts'
-export type { AnyJob, FailedInfo, InputOf, JobDefinition, ResultOf, RunContext, RunningJob } from './core/definition.ts'
+export type {
+  AnyJob,
+  FailedInfo,
+  InputOf,
+  JobDefinition,
+  ResultOf,
+  RunContext,
+  RunMiddleware,
+  RunningJob,
+} from './core/definition.ts'
 export type { Duration } from './core/duration.ts'
 export { ERROR_CATALOGUE, MillraceError, isMillraceError } from './core/errors.ts'
 export type { ErrorCode } from './core/errors.ts'

@@ -4,9 +4,9 @@ import { hostname } from 'node:os'
 import { createClient } from './client/client.ts'
 import type { ClientInternals, ClientOptions } from './client/client.ts'
 import type { Client } from './client/client-types.ts'
-import type { EnqueueMiddleware, RunMiddleware } from './client/middleware.ts'
+import type { EnqueueMiddleware } from './client/middleware.ts'
 import type { Classifier } from './core/classify.ts'
-import type { AnyJob, FailedHook, FailedInfo } from './core/definition.ts'
+import type { AnyJob, FailedHook, FailedInfo, RunMiddleware } from './core/definition.ts'
 import { parseDuration } from './core/duration.ts'
 import type { Duration } from './core/duration.ts'
 import { MillraceError } from './core/errors.ts'
@@ -66,8 +66,19 @@ export interface Millrace<Known extends readonly AnyJob[] = readonly AnyJob[]> e
 }
 
 const OPTIONS = [
-  'jobs', 'backend', 'connections', 'queues', 'secrets', 'use', 'classify', 'unknownErrors', 'onFailed', 'logger',
-  'maintenance', 'storeTimeout', 'runtime',
+  'jobs',
+  'backend',
+  'connections',
+  'queues',
+  'secrets',
+  'use',
+  'classify',
+  'unknownErrors',
+  'onFailed',
+  'logger',
+  'maintenance',
+  'storeTimeout',
+  'runtime',
 ] as const satisfies readonly (keyof MillraceOptions<readonly AnyJob[]>)[]
 
 const WORK_OPTIONS = ['queues', 'concurrency', 'heartbeat', 'ttl'] as const satisfies readonly (keyof WorkOptions)[]
@@ -131,7 +142,12 @@ class House<Known extends readonly AnyJob[]> {
   readonly #maintenance = new Map<string, Service>()
   #stopped = false
 
-  constructor(options: MillraceOptions<Known>, runtime: Runtime, internals: ClientInternals<Known>, storeTimeoutMs: number) {
+  constructor(
+    options: MillraceOptions<Known>,
+    runtime: Runtime,
+    internals: ClientInternals<Known>,
+    storeTimeoutMs: number,
+  ) {
     this.#options = options
     this.#runtime = runtime
     this.#internals = internals

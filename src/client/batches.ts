@@ -23,6 +23,7 @@ import { toPageRequest } from './job-filter.ts'
 import type { PageOptions } from './job-filter.ts'
 import { checkBulkSize } from './prepare.ts'
 import { retryStore } from './store-retry.ts'
+import { finishedTopic } from '../store/wakeups.ts'
 import { withinWait } from './wait-options.ts'
 import type { WaitOptions } from './wait-options.ts'
 
@@ -102,7 +103,12 @@ export function createBatchDesk({ connections, runtime, enqueuer, ending }: Batc
     info,
     wait: (id, connection, options = {}) =>
       withinWait(runtime, options, `batch ${id}`, (signal) =>
-        untilFinished(runtime, signal, () => info(id, connection)),
+        untilFinished(
+          runtime,
+          signal,
+          (onHint) => connections.backend(connection).wakeups.listen([finishedTopic(id)], onHint),
+          () => info(id, connection),
+        ),
       ),
     async get(id) {
       const found = await find(checkBatchId(id))
@@ -164,13 +170,21 @@ async function checkLines(
 async function untilFinished(
   runtime: Runtime,
   signal: AbortSignal,
+  listen: (onHint: () => void) => () => void,
   read: () => Promise<BatchInfo>,
 ): Promise<BatchInfo> {
-  for (let waitMs = POLL_MIN_MS; ; waitMs = Math.min(waitMs * 1.5, POLL_MAX_MS)) {
-    const batch = await read()
-    if (batch.finishedAt !== null) return batch
-    await sleep(runtime.clock, waitMs * (0.75 + runtime.random() / 2), signal)
-    signal.throwIfAborted()
+  let hint = new AbortController()
+  const stopListening = listen(() => hint.abort())
+  try {
+    for (let waitMs = POLL_MIN_MS; ; waitMs = Math.min(waitMs * 1.5, POLL_MAX_MS)) {
+      const batch = await read()
+      if (batch.finishedAt !== null) return batch
+      await sleep(runtime.clock, waitMs * (0.75 + runtime.random() / 2), AbortSignal.any([signal, hint.signal]))
+      hint = new AbortController()
+      signal.throwIfAborted()
+    }
+  } finally {
+    stopListening()
   }
 }
 

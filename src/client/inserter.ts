@@ -68,8 +68,10 @@ export class Inserter {
       ? await insert(jobs)
       : await retryStore(runtime, (tryNo) => {
           const again = tryNo > 1 && isPlanted('enqueue-retried-with-new-id')
+          runtime.failpoint('enqueue.before-insert')
           return insert(again ? jobs.map((job) => ({ ...job, id: runtime.newId() as JobId })) : jobs)
         })
+    runtime.failpoint('enqueue.after-insert')
     if (!reply.ok) throw refused(reply.refusal)
     return reply.results
   }

@@ -1,6 +1,7 @@
 // Queues as an operator sees them: configure, pause, resume, look.
 import type { LaneBounds } from '../core/priority.ts'
 import type { RetryPolicyRecord } from '../core/retry.ts'
+import { MillraceError } from '../core/errors.ts'
 import { checkName } from '../core/names.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { QueueChange, QueueLimits, QueueRecord, QueueRetention } from '../store/queue-store.ts'
@@ -35,13 +36,32 @@ export interface Queues {
   list(): Promise<readonly Queue[]>
 }
 
+const CHANGE_TRIES_MAX = 10
+
+/** A lost reply: the change was made by the try whose answer never came. */
+function saysAlready(record: QueueRecord, change: QueueChange): boolean {
+  const named = Object.keys(change) as (keyof QueueChange)[]
+  return named.every((name) => JSON.stringify(record[name]) === JSON.stringify(change[name]))
+}
+
 export function createQueues(connections: Connections, runtime: Runtime): Queues {
   async function change(name: string, changeOf: (known: QueueRecord | null) => QueueChange): Promise<Queue> {
     const connection = connections.ofQueue(checkName(name, 'queue'))
     const { queues } = connections.backend(connection)
-    return retryStore(runtime, async () =>
-      viewQueue(await queues.configure(name, changeOf(await queues.get(name))), connection),
-    )
+    // Read, change, write if nobody was faster: no setting of another operator is lost, and a call that was
+    // lost on its way cannot undo a later one.
+    for (let tryNo = 1; tryNo <= CHANGE_TRIES_MAX; tryNo++) {
+      const known = await retryStore(runtime, () => queues.get(name))
+      const changed = changeOf(known)
+      const record = await retryStore(runtime, () => queues.configure(name, changed, known?.version ?? 0))
+      if (record !== null) return viewQueue(record, connection)
+      const now = await retryStore(runtime, () => queues.get(name))
+      if (now !== null && now.version === (known?.version ?? 0) + 1 && saysAlready(now, changed))
+        return viewQueue(now, connection)
+    }
+    throw new MillraceError('NOTE_CONFLICT', `queue ${name} is being changed by many at once; try again`, {
+      retryable: true,
+    })
   }
 
   return {

@@ -1,6 +1,6 @@
 // What a running handler may ask of Millrace: enqueue from inside, results of its parents, idempotent
 // work, metadata of its kind. Built per run, so everything here is lazy and cheap.
-import type { ContextEnqueueOptions, KindMetadata, ParentResult, RunContext } from '../core/definition.ts'
+import type { ContextEnqueueOptions, KindMetadata, ParentResult, RunServices } from '../core/definition.ts'
 import { MillraceError } from '../core/errors.ts'
 import { isFinal } from '../core/job.ts'
 import type { ClaimedJob, JobId, StoredJob } from '../core/job.ts'
@@ -14,7 +14,6 @@ import { createMetadata } from './metadata.ts'
 import type { Extras } from './prepare.ts'
 import { retryStore } from './store-retry.ts'
 
-export type RunServices = Pick<RunContext<unknown>, 'enqueue' | 'parents' | 'idempotent' | 'metadata'>
 export type RunServicesFactory = (claimed: ClaimedJob) => RunServices
 
 export interface RunServicesParts {

@@ -49,25 +49,20 @@ const OPTIONS = [
 ] as const satisfies readonly (keyof ScheduleOptions)[]
 
 export interface SchedulePlan {
-  readonly settings: ScheduleSettings
+  /** By the clock of the store: the clock of a producer may be wrong. */
+  readonly settingsAt: (nowMs: number) => ScheduleSettings
   /** The job of one tick. */
   readonly prepared: Prepared
   readonly connection: string
-  readonly nowMs: number
   /** Said by the caller; otherwise a paused schedule stays paused. */
   readonly enabled: boolean | undefined
 }
 
 /** Checks everything before the store is asked. */
-export async function planSchedule(
-  name: string,
-  options: ScheduleOptions,
-  enqueuer: Enqueuer,
-  nowMs: number,
-): Promise<SchedulePlan> {
+export async function planSchedule(name: string, options: ScheduleOptions, enqueuer: Enqueuer): Promise<SchedulePlan> {
   checkKnownOptions(options, OPTIONS, `schedule ${name}`)
   const terms = checkTerms(options)
-  const recurrence = recurrenceOf(options, nowMs)
+  recurrenceOf(options, 0)
   const { priority, attempts, timeout } = options
   const prepared = await enqueuer.prepare(options.job, options.input, {
     ...(priority !== undefined && { priority }),
@@ -76,26 +71,37 @@ export async function planSchedule(
     unique: false,
   })
   const { job, connection } = prepared
-  const settings: ScheduleSettings = {
+  const fixed = {
     name,
-    recurrence,
     job: job.name,
     queue: job.queue,
     payload: job.payload,
     priority: job.priority ?? null,
     maxAttempts: job.maxAttempts ?? null,
     timeoutMs: job.timeoutMs,
+    tags: job.tags ?? [],
+    meta: job.meta ?? null,
+    group: job.group ?? null,
+    limitKey: job.limitKey ?? null,
     ...terms,
-    firstRunMs: firstRunMs(recurrence, nowMs),
   }
-  return { settings, prepared, connection, nowMs, enabled: options.enabled }
+  const settingsAt = (nowMs: number): ScheduleSettings => {
+    const recurrence = recurrenceOf(options, nowMs)
+    return { ...fixed, recurrence, firstRunMs: firstRunMs(recurrence, nowMs) }
+  }
+  return { settingsAt, prepared, connection, enabled: options.enabled }
 }
 
 /**
  * The same upsert runs at every deployment. An interval keeps its grid, or it would fire at once each time;
  * what an operator has paused stays paused.
  */
-export function keepPlace({ settings, nowMs, enabled }: SchedulePlan, before: ScheduleRecord | null): ScheduleSettings {
+export function keepPlace(
+  { settingsAt, enabled }: SchedulePlan,
+  before: ScheduleRecord | null,
+  nowMs: number,
+): ScheduleSettings {
+  const settings = settingsAt(nowMs)
   if (before === null) return settings
   const [asked, was] = [settings.recurrence, before.recurrence]
   const same = asked.kind === 'every' && was.kind === 'every' && was.everyMs === asked.everyMs

@@ -58,6 +58,10 @@ const PREVIEW_MAX = 100
 export function createSchedules(connections: Connections, runtime: Runtime, enqueuer: Enqueuer): Schedules {
   const schedulesOn = (connection: string) => connections.backend(connection).schedules
 
+  /** Ticks live on the clock of the store; the one of this process may be wrong. */
+  const storeNowMs = async (connection: string): Promise<number> =>
+    (await retryStore(runtime, () => schedulesOn(connection).due(0))).nowMs
+
   async function find(name: string): Promise<{ readonly connection: string; readonly record: ScheduleRecord } | null> {
     checkName(name, 'schedule')
     for (const connection of connections.names) {
@@ -77,10 +81,11 @@ export function createSchedules(connections: Connections, runtime: Runtime, enqu
   return {
     async upsert(name, options) {
       checkName(name, 'schedule')
-      const planned = await planSchedule(name, options, enqueuer, runtime.clock.nowMs())
+      const planned = await planSchedule(name, options, enqueuer)
       const schedules = schedulesOn(planned.connection)
       await enqueuer.makeQueue(planned.prepared)
-      const settings = keepPlace(planned, await retryStore(runtime, () => schedules.get(name)))
+      const before = await retryStore(runtime, () => schedules.get(name))
+      const settings = keepPlace(planned, before, await storeNowMs(planned.connection))
       await retryStore(runtime, () => schedules.upsert([settings]))
       return viewSchedule((await known(name)).record, planned.connection)
     },
@@ -91,7 +96,7 @@ export function createSchedules(connections: Connections, runtime: Runtime, enqu
     async resume(name) {
       const { connection, record } = await known(name)
       if (record.enabled) return
-      const nextRunMs = nextTickMs(record.recurrence, runtime.clock.nowMs())
+      const nextRunMs = nextTickMs(record.recurrence, await storeNowMs(connection))
       await retryStore(runtime, () => schedulesOn(connection).setEnabled(name, true, nextRunMs))
     },
     async remove(name) {
@@ -99,8 +104,8 @@ export function createSchedules(connections: Connections, runtime: Runtime, enqu
       return found !== null && (await retryStore(runtime, () => schedulesOn(found.connection).remove(name)))
     },
     async runNow(name) {
-      const { record } = await known(name)
-      const schedule = { name, tickMs: Math.floor(runtime.clock.nowMs()) }
+      const { record, connection } = await known(name)
+      const schedule = { name, tickMs: Math.floor(await storeNowMs(connection)) }
       return enqueuer.one(record.job, decodePayload(record.payload), extraOptions(record), { schedule })
     },
     async get(name) {
@@ -114,8 +119,8 @@ export function createSchedules(connections: Connections, runtime: Runtime, enqu
     },
     async preview(name, count = PREVIEW_DEFAULT) {
       checkInteger(count, 'count', 1, PREVIEW_MAX)
-      const { record } = await known(name)
-      const afterMs = Math.max(runtime.clock.nowMs(), (record.nextRunMs ?? 0) - 1)
+      const { record, connection } = await known(name)
+      const afterMs = Math.max(await storeNowMs(connection), (record.nextRunMs ?? 0) - 1)
       return ticksBetween(record.recurrence, afterMs, Infinity, count).map((tickMs) => new Date(tickMs))
     },
   }

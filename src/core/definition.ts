@@ -104,6 +104,11 @@ export interface RunContext<Parsed> {
   readonly metadata: KindMetadata
 }
 
+/** The parts of a context that reach beyond the run: the client provides them to the worker. */
+export type RunServices = Pick<RunContext<unknown>, 'enqueue' | 'parents' | 'idempotent' | 'metadata'>
+
+export type RunMiddleware = (context: RunContext<unknown>, next: () => Promise<unknown>) => Promise<unknown>
+
 export interface JobLog {
   debug(message: string): void
   info(message: string): void

@@ -123,7 +123,7 @@ export const ERROR_CATALOGUE = {
     fix: "Use `onFailure: 'retry'` to run again.",
   },
   NOTE_CONFLICT: {
-    means: 'A metadata value was changed by many others at once.',
+    means: 'A metadata value or a setting was changed by many others at once.',
     fix: 'Try again; use `increment` for counters.',
   },
   LEASE_LOST: {

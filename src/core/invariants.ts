@@ -10,11 +10,21 @@ import type { AttemptRow, BatchId, JobStatus, StoredJob } from './job.ts'
 /** The facts of a job that its next change is compared with. */
 export type JobFacts = Pick<
   StoredJob,
-  'id' | 'status' | 'lease' | 'attemptCount' | 'maxAttempts' | 'crashCount' | 'cancelRequested' | 'runAtMs' | 'enqueuedAtMs'
+  | 'id'
+  | 'status'
+  | 'lease'
+  | 'attemptCount'
+  | 'maxAttempts'
+  | 'crashCount'
+  | 'cancelRequested'
+  | 'runAtMs'
+  | 'enqueuedAtMs'
 >
 
 const LEGAL_MOVES: ReadonlySet<string> = new Set(
-  Object.values(EDGES).flatMap(({ from, to }: Edge) => from.flatMap((source) => to.map((target) => `${source}→${target}`))),
+  Object.values(EDGES).flatMap(({ from, to }: Edge) =>
+    from.flatMap((source) => to.map((target) => `${source}→${target}`)),
+  ),
 )
 
 /** What is wrong with one change, or null. `before` is null for a new job. */
@@ -58,11 +68,17 @@ export function checkAttempts(job: JobFacts, rows: readonly AttemptRow[]): strin
     if (COUNTING.has(row.status) || row.status === 'cancelled') counted += 1
   }
   if (lastLease > job.lease) return `lease ${lastLease} was settled, but ${job.lease} is the newest`
-  return counted === job.attemptCount ? null : `${job.attemptCount} attempts are counted, the audit trail has ${counted}`
+  return counted === job.attemptCount
+    ? null
+    : `${job.attemptCount} attempts are counted, the audit trail has ${counted}`
 }
 
 /** What is wrong with the counters of a batch, or null. `removed` jobs have left both sides. */
-export function checkBatch(id: BatchId, counts: BatchCounts, members: readonly Pick<StoredJob, 'status'>[]): string | null {
+export function checkBatch(
+  id: BatchId,
+  counts: BatchCounts,
+  members: readonly Pick<StoredJob, 'status'>[],
+): string | null {
   const recount = { total: members.length, pending: 0, completed: 0, failed: 0, cancelled: 0 }
   for (const { status } of members) recount[countedAs(status)] += 1
   const off = Object.entries(recount).filter(([name, count]) => counts[name as keyof BatchCounts] !== count)

@@ -47,6 +47,10 @@ export function jobOf(schedule: ScheduleRecord, tickMs: number, id: JobId): NewJ
     payload: schedule.payload,
     timeoutMs: schedule.timeoutMs,
     schedule: { name: schedule.name, tickMs },
+    tags: schedule.tags,
+    ...(schedule.meta !== null && { meta: schedule.meta }),
+    ...(schedule.group !== null && { group: schedule.group }),
+    ...(schedule.limitKey !== null && { limitKey: schedule.limitKey }),
     ...(schedule.priority !== null && { priority: schedule.priority }),
     ...(schedule.maxAttempts !== null && { maxAttempts: schedule.maxAttempts }),
   }

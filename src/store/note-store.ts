@@ -17,6 +17,7 @@ export interface NoteStore {
 export interface Note {
   readonly key: string
   readonly value: JsonText
+  /** Rises with every write and is never used again for this key, not even after the note expired. */
   readonly version: number
   readonly expiresAtMs: number | null
 }

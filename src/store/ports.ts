@@ -86,7 +86,7 @@ export interface ClaimRequest {
   /** Asked in this order; the caller rotates it. */
   readonly queues: readonly string[]
   readonly limit: number
-  /** Visibility for consumers without a heartbeat; absent: the lease lives as long as the worker. */
+  /** The claim lives this long, whatever becomes of the worker (`extend` moves it); absent: as long as the worker. */
   readonly leaseMs?: number
   /** Settled first, in the same round trip, whatever becomes of the claim. */
   readonly settle?: readonly Transition[]

@@ -5,8 +5,11 @@ import type { RetryPolicyRecord } from '../core/retry.ts'
 export interface QueueStore {
   /** Creates the missing ones with these settings; existing ones keep theirs. Answers all of them. */
   ensure(queues: readonly QueueSettings[]): Promise<readonly QueueRecord[]>
-  /** Creates or changes; fields that are absent stay. Answers the record after the change. */
-  configure(queue: string, change: QueueChange): Promise<QueueRecord>
+  /**
+   * Creates or changes; fields that are absent stay. With `expectVersion` (0: there is none) only if nobody
+   * changed it meanwhile. Answers the record after the change, or null.
+   */
+  configure(queue: string, change: QueueChange, expectVersion?: number): Promise<QueueRecord | null>
   get(queue: string): Promise<QueueRecord | null>
   list(): Promise<readonly QueueRecord[]>
 }

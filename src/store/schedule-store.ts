@@ -12,7 +12,7 @@ export interface ScheduleStore {
   list(): Promise<readonly ScheduleRecord[]>
   remove(name: string): Promise<boolean>
   setEnabled(name: string, enabled: boolean, nextRunMs: number | null): Promise<boolean>
-  /** Enabled schedules whose next run is not after the clock of the store, and that clock. */
+  /** Enabled schedules whose next run is not after the clock of the store, and that clock; limit 0 asks for the clock alone. */
   due(limit: number): Promise<{ readonly nowMs: number; readonly schedules: readonly ScheduleRecord[] }>
   fire(request: FireRequest): Promise<FireReply>
 }
@@ -26,6 +26,10 @@ export interface ScheduleSettings {
   readonly priority: number | null
   readonly maxAttempts: number | null
   readonly timeoutMs: number
+  readonly tags: readonly string[]
+  readonly meta: JsonText | null
+  readonly group: string | null
+  readonly limitKey: string | null
   readonly misfire: MisfirePolicy
   readonly overlap: OverlapPolicy
   readonly enabled: boolean

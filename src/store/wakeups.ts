@@ -1,6 +1,6 @@
 // Hints, nothing more: every one may be lost, late or doubled, and a poll always stands behind it.
 // The store rings by itself after a write took effect.
-import type { JobId, WorkerId } from '../core/job.ts'
+import type { BatchId, JobId, WorkerId } from '../core/job.ts'
 
 export type Topic = `ready:${string}` | `finished:${string}` | `control:${string}` | 'config' | 'scheduled'
 
@@ -11,8 +11,8 @@ export interface Wakeups {
 
 /** A job of this queue became ready. */
 export const readyTopic = (queue: string): Topic => `ready:${queue}`
-/** This job reached a final status. */
-export const finishedTopic = (id: JobId): Topic => `finished:${id}`
+/** This job reached a final status, or this batch is finished. */
+export const finishedTopic = (id: JobId | BatchId): Topic => `finished:${id}`
 /** A command or a cancellation waits for this worker. */
 export const controlTopic = (id: WorkerId): Topic => `control:${id}`
 /** A queue was configured, paused or resumed. */

@@ -1,5 +1,6 @@
 // Inline mode: every call that can make a job ready resolves after that job, and whatever it enqueued, has
 // run. A call made by a handler only enqueues; the drain that runs the handler takes it from there.
+import { AssertionError } from 'node:assert'
 import type { Batch, Client } from '../client/client-types.ts'
 import type { EnqueueOptions } from '../client/enqueue-options.ts'
 import type { JobHandle } from '../client/handle.ts'
@@ -15,78 +16,58 @@ export interface InlineParts {
   readonly errors: 'throw' | 'store'
 }
 
-/** The types of the verbs are those of `Client`; here they only pass through, hence `never`. */
-type Verb = (...args: never[]) => Promise<unknown>
+/** What follows a call, given its answer; it answers in its place. */
+type Follow = (answer: unknown) => Promise<unknown>
 
 export function inlineClient<Known extends readonly AnyJob[]>(
   client: Client<Known>,
   { stepper, ledger, errors }: InlineParts,
 ): Client<Known> {
-  /** `keep`: the caller is told of failures in another way. */
-  async function runAll(keep: boolean): Promise<void> {
+  const run: Follow = async (answer) => {
     const failure = await stepper.runInline()
-    if (failure !== undefined && errors === 'throw' && !keep) throw failure.thrown
+    if (failure !== undefined && errors === 'throw') throw failure.thrown
+    return answer
+  }
+  /** Ending a job is no reason to hear of the failures of others. */
+  const runQuietly: Follow = async (answer) => {
+    await stepper.runInline()
+    return answer
+  }
+  const openBatch: Follow = async (answer) => {
+    const batch = (await run(answer)) as Batch<Known> // as both verbs that are followed by it promise
+    return followed(followed(batch, ['add', 'addMany', 'seal'], run), ['cancel'], runQuietly)
   }
 
-  const after = <Value extends Verb>(verb: Value, keep = false): Value => {
-    const wrapped = async (...args: Parameters<Value>): Promise<unknown> => {
-      const value = await verb(...args)
-      await runAll(keep)
-      return value
-    }
-    // The same arguments and the same answer, only later.
-    return wrapped as Value
-  }
-
-  const open = (batch: Batch<Known>): Batch<Known> => ({
-    ...batch,
-    add: after(batch.add),
-    addMany: after(batch.addMany),
-    seal: after(batch.seal),
-    cancel: after(batch.cancel),
-  })
-
-  const opening = (verb: Verb) => async (...args: never[]) => {
-    const batch = (await verb(...args)) as Batch<Known> // as both verbs of `Client` promise
-    await runAll(false)
-    return open(batch)
-  }
+  // The same client without its types: what comes in has been checked by those of `Client`.
+  const plain = client as unknown as { enqueue(...args: readonly unknown[]): Promise<JobHandle> }
 
   /** It waits, so it lets time pass, and failures reach it as they would in production. */
-  async function enqueueAndWait(job: never, input: never, options?: EnqueueOptions, wait?: WaitOptions) {
-    const enqueue = client.enqueue as unknown as (...args: unknown[]) => Promise<JobHandle> // its types are erased here
-    const handle = await enqueue(job, input, options)
-    const isEnded = (): boolean => {
-      const entry = ledger.entries().find((one) => one.job.id === handle.id)
-      return entry === undefined || isFinal(entry.job.status)
-    }
+  async function enqueueAndWait(job: unknown, input: unknown, options?: EnqueueOptions, wait?: WaitOptions) {
+    const handle = await plain.enqueue(job, input, options)
+    const isEnded = (): boolean => isFinal(ledger.statusOf(handle.id) ?? 'cancelled')
     await stepper.runUntil(isEnded)
-    return handle.result(wait)
+    if (isEnded()) return handle.result(wait)
+    const message = `nothing is left to run, but job ${handle.id} is ${ledger.statusOf(handle.id)}: waiting for it would never end`
+    throw new AssertionError({ message, operator: 'enqueueAndWait' })
   }
 
-  const { jobs, queues, schedules, deadLetters, batches } = client
   return {
-    ...client,
-    enqueue: after(client.enqueue),
-    enqueueMany: after(client.enqueueMany),
-    flow: after(client.flow),
+    ...followed(followed(client, ['enqueue', 'enqueueMany', 'flow'], run), ['batch', 'enqueueBatch'], openBatch),
     enqueueAndWait: enqueueAndWait as Client<Known>['enqueueAndWait'],
-    batch: opening(client.batch) as Client<Known>['batch'],
-    enqueueBatch: opening(client.enqueueBatch) as Client<Known>['enqueueBatch'],
-    jobs: { ...jobs, cancel: after(jobs.cancel, true) as typeof jobs.cancel, remove: after(jobs.remove, true) },
-    queues: { ...queues, resume: after(queues.resume), configure: after(queues.configure) },
-    batches: { ...batches, cancel: after(batches.cancel, true) },
-    schedules: {
-      ...schedules,
-      upsert: after(schedules.upsert),
-      resume: after(schedules.resume),
-      runNow: after(schedules.runNow),
-    },
-    deadLetters: {
-      ...deadLetters,
-      replay: after(deadLetters.replay),
-      replayAsNew: after(deadLetters.replayAsNew),
-      replayMany: after(deadLetters.replayMany),
-    },
+    jobs: followed(client.jobs, ['cancel', 'remove'], runQuietly),
+    queues: followed(client.queues, ['resume', 'configure'], run),
+    batches: followed(client.batches, ['cancel'], runQuietly),
+    schedules: followed(client.schedules, ['upsert', 'resume', 'runNow'], run),
+    deadLetters: followed(client.deadLetters, ['replay', 'replayAsNew', 'replayMany'], run),
   }
+}
+
+/** The same object; these of its methods answer later. */
+function followed<Target extends object>(target: Target, verbs: readonly (keyof Target)[], follow: Follow): Target {
+  const changed = verbs.map((name) => {
+    // All of them are asynchronous methods; what they take and answer only passes through.
+    const verb = target[name] as (...args: unknown[]) => Promise<unknown>
+    return [name, async (...args: unknown[]) => follow(await verb.apply(target, args))] as const
+  })
+  return { ...target, ...Object.fromEntries(changed) }
 }

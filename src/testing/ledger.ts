@@ -52,6 +52,10 @@ export class Ledger {
     return entries
   }
 
+  statusOf(id: JobId): JobStatus | undefined {
+    return this.#worlds.get(this.#traces.get(id)?.connection ?? '')?.jobs.get(id)?.status
+  }
+
   /** Called with each change, as it was at that moment. Answers the way to stop. */
   onChange(listener: (entry: Entry) => void): () => void {
     this.#listeners.add(listener)

@@ -187,7 +187,7 @@ class Tally {
     this.#counts.set(status, (this.#counts.get(status) ?? 0) + 1)
     this.#kinds.set(name, (this.#kinds.get(name) ?? 0) + 1)
     if (status === 'failed' || status === 'retried') this.firstFailure ??= { thrown }
-    if (this.#ran >= this.#limit) throw this.#tooMany()
+    if (this.#ran > this.#limit) throw this.#tooMany()
   }
 
   report(): DrainReport {
@@ -199,8 +199,8 @@ class Tally {
   #tooMany(): AssertionError {
     const [most] = [...this.#kinds].sort(([, a], [, b]) => b - a)
     const message =
-      `the drain was stopped after ${this.#limit} runs, ${most?.[1]} of them of ${most?.[0]}: a job keeps enqueuing, ` +
-      'snoozing or retrying itself. If so many runs are right, raise `limit`.'
+      `the drain was stopped after ${this.#ran} runs, ${most?.[1]} of them of ${most?.[0]}: a job keeps enqueuing itself, ` +
+      'or snoozes or retries without an end. If so many runs are right, raise `limit`.'
     return new AssertionError({ message, operator: 'drain' })
   }
 }

@@ -103,11 +103,7 @@ export interface AnyTestMillrace<Known extends readonly AnyJob[] = readonly AnyJ
    * The first job that is, or has already been, in this status (default `completed`). Waits in real time,
    * 4 s by default; when the time is up the error says what there was instead.
    */
-  waitFor(
-    target: WaitTarget<Known>,
-    status?: JobStatus,
-    options?: { readonly timeout?: Duration },
-  ): Promise<Job>
+  waitFor(target: WaitTarget<Known>, status?: JobStatus, options?: { readonly timeout?: Duration }): Promise<Job>
 }
 
 export interface LiveTestMillrace<Known extends readonly AnyJob[] = readonly AnyJob[]> extends AnyTestMillrace<Known> {

@@ -1,16 +1,13 @@
 // What a handler sees of its run. Everything that costs something is made when it is first asked for.
 import { parseDuration } from '../core/duration.ts'
 import type { Duration } from '../core/duration.ts'
-import type { JobLog, RunContext, RunningJob } from '../core/definition.ts'
+import type { JobLog, RunContext, RunServices, RunningJob } from '../core/definition.ts'
 import type { LogLine, WorkerId } from '../core/job.ts'
 import type { Json } from '../core/json.ts'
 import { LIMITS } from '../core/limits.ts'
 import { decodePayload, encodePayload } from '../core/payload.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { JobRun } from './job-run.ts'
-
-/** The parts of a context that reach beyond the run; the client provides them. */
-export type RunServices = Pick<RunContext<unknown>, 'enqueue' | 'parents' | 'idempotent' | 'metadata'>
 
 export interface ContextHost {
   readonly clock: Clock
@@ -81,16 +78,21 @@ export class Context implements RunContext<unknown> {
     return this.#log
   }
 
-  progress(value: Json): void {
-    const { text } = encodePayload(value, 'progress', PROGRESS_LIMIT)
-    if (this.#run.over) return
-    this.#run.progress = text
-    this.#host.onReport(this.#run)
+  // Handlers take the context apart: `run({ progress })`. So nothing in it may need `this`.
+  get progress(): RunContext<unknown>['progress'] {
+    return (value: Json) => {
+      const { text } = encodePayload(value, 'progress', PROGRESS_LIMIT)
+      if (this.#run.over) return
+      this.#run.progress = text
+      this.#host.onReport(this.#run)
+    }
   }
 
-  extend(timeout: Duration): void {
-    const timeoutMs = parseDuration(timeout, 'extend', { minMs: 1, maxMs: LIMITS.timeoutMaxMs })
-    this.#run.dueMs = this.#host.clock.monoMs() + timeoutMs
+  get extend(): RunContext<unknown>['extend'] {
+    return (timeout: Duration) => {
+      const timeoutMs = parseDuration(timeout, 'extend', { minMs: 1, maxMs: LIMITS.timeoutMaxMs })
+      this.#run.dueMs = this.#host.clock.monoMs() + timeoutMs
+    }
   }
 
   get enqueue(): RunServices['enqueue'] {

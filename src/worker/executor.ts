@@ -1,7 +1,8 @@
 // Runs one job: decode, validate, call the handler, and turn whatever happens into one Outcome. Never
 // throws, and never waits for a handler longer than its deadline plus a grace.
 import { MillraceError } from '../core/errors.ts'
-import type { AnyJob } from '../core/definition.ts'
+import { compose } from '../core/compose.ts'
+import type { AnyJob, RunMiddleware } from '../core/definition.ts'
 import { DEFAULTS, LIMITS } from '../core/limits.ts'
 import { OutcomeSignal } from '../core/outcome.ts'
 import type { Outcome } from '../core/outcome.ts'
@@ -11,8 +12,6 @@ import type { Clock } from '../runtime/clock.ts'
 import { Context } from './context.ts'
 import type { ContextHost } from './context.ts'
 import type { AbortCause, JobRun } from './job-run.ts'
-
-export type RunMiddleware = (context: Context, next: () => Promise<unknown>) => Promise<unknown>
 
 export interface ExecutorOptions {
   readonly clock: Clock
@@ -75,7 +74,8 @@ export class Executor {
     const handler = definition.handler as unknown as (context: Context) => unknown
     const { middleware } = this.#options
     if (middleware.length === 0) return handler(context)
-    return runThrough(middleware, context, () => Promise.resolve(handler(context)))
+    // oxlint-disable-next-line typescript/require-await -- a handler that throws must reject, not throw through the layers
+    return compose(middleware, async () => handler(context))(context)
   }
 
   #follow(run: JobRun, definition: AnyJob, returned: unknown): void {
@@ -116,16 +116,4 @@ function outcomeOfThrow(error: unknown): Outcome {
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
-}
-
-async function runThrough(
-  middleware: readonly RunMiddleware[],
-  context: Context,
-  handler: () => Promise<unknown>,
-): Promise<unknown> {
-  const at = (index: number): Promise<unknown> => {
-    const layer = middleware[index]
-    return layer === undefined ? handler() : layer(context, () => at(index + 1))
-  }
-  return at(0)
 }

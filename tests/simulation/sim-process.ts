@@ -23,7 +23,11 @@ export interface SimWorld {
 }
 
 /** Points on the hot path; the others come by rarely and must be struck more often to be struck at all. */
-const OFTEN_PASSED: ReadonlySet<Failpoint> = new Set<Failpoint>(['pump.before-call', 'pump.after-claim', 'worker.handler-ended'])
+const OFTEN_PASSED: ReadonlySet<Failpoint> = new Set<Failpoint>([
+  'pump.before-call',
+  'pump.after-claim',
+  'worker.handler-ended',
+])
 
 export class SimProcess {
   readonly name: string
@@ -141,7 +145,8 @@ export class SimProcess {
   }
 
   #failpoint(point: Failpoint): void {
-    if (!this.#alive || !this.#world.faults.strikes('crash-at-failpoint', OFTEN_PASSED.has(point) ? 0.002 : 0.03)) return
+    if (!this.#alive || !this.#world.faults.strikes('crash-at-failpoint', OFTEN_PASSED.has(point) ? 0.002 : 0.03))
+      return
     this.#world.failpointsHit.set(point, (this.#world.failpointsHit.get(point) ?? 0) + 1)
     this.#world.trace.add(this.#world.time.nowMs, this.name, 'crashes at', point)
     this.crash()

@@ -21,7 +21,7 @@ import { SimProcess, WALL_START_MS } from './sim-process.ts'
 import type { SimWorld } from './sim-process.ts'
 import { Trace } from './trace.ts'
 import { VirtualTime } from './virtual-time.ts'
-import { SCHEDULE, planWorkload } from './workload.ts'
+import { SCHEDULE, enqueueMany, planWorkload } from './workload.ts'
 import type { Act, Actor } from './workload.ts'
 
 export interface SimResult {
@@ -41,6 +41,7 @@ const FAULT_PHASE_MS = 12_000
 /** Leader lease, dead workers, the longest back-off and a few retries fit into this many times over. */
 const LIVENESS_PHASE_MS = 90_000
 const STEPS_MAX = 60_000
+const JOBS_MIN = 105
 const WORLD_CHECK_EVERY = 100
 const RATE = { limit: 20, per: '1s', burst: 3 } as const
 
@@ -92,6 +93,7 @@ export class Simulation {
       this.#time.at(act.atMs, () => this.#perform(act, random.pick(['producer-1', 'producer-2', 'operator'])))
     }
     this.#plotFaults(random.fork())
+    this.#time.at(FAULT_PHASE_MS * 0.8, () => this.#topUp('producer-3', random))
     this.#time.at(FAULT_PHASE_MS, () => this.#heal())
     await this.#loop()
     return {
@@ -174,7 +176,13 @@ export class Simulation {
     return { process, actor }
   }
 
-  #perform(act: Act, who: string): void {
+  /** A seed whose producers were down for most of the time still has enough jobs to be worth it. */
+  #topUp(who: string, random: Random): void {
+    const missing = JOBS_MIN - this.#world.lastNo
+    for (let left = missing; left > 0; left -= 5) this.#perform({ ...enqueueMany(random, this.#ledger, 5) }, who)
+  }
+
+  #perform(act: Pick<Act, 'name' | 'run'>, who: string): void {
     let process = this.#processes.get(who)
     let actor = this.#actors.get(who)
     if (process === undefined || actor === undefined || !process.alive) {
@@ -236,7 +244,8 @@ export class Simulation {
       for (const id of this.#world.batches.keys()) await this.#store.batches.seal(id)
       if (this.#world.schedules.has(SCHEDULE)) await mill.schedules.pause(SCHEDULE)
     }
-    this.#time.at(8_000, () => this.#perform({ atMs: 0, name: 'tidy up', run: tidy }, 'janitor'))
+    this.#topUp('late-producer', this.#random.fork())
+    this.#time.at(8_000, () => this.#perform({ name: 'tidy up', run: tidy }, 'janitor'))
   }
 
   #isDone(): boolean {

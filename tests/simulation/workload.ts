@@ -30,7 +30,9 @@ export function planWorkload(random: Random, ledger: Ledger, durationMs: number)
   }
   const known = (): readonly JobId[] => [...ledger.acknowledged()]
   for (let count = random.int(75, 90); count > 0; count--) add('enqueue', enqueueOne(random, ledger))
-  for (let count = random.int(6, 8); count > 0; count--) add('enqueue many', enqueueMany(random, ledger))
+  for (let count = random.int(6, 8); count > 0; count--) {
+    add('enqueue many', enqueueMany(random, ledger, random.int(3, 8)).run)
+  }
   for (let count = random.int(2, 3); count > 0; count--)
     add('batch', enqueueBatch(random, ledger), random.next() * durationMs * 0.6)
   for (let count = random.int(2, 4); count > 0; count--) add('flow', enqueueChain(random, ledger))
@@ -104,9 +106,9 @@ function draw(random: Random): readonly [JobKind, EnqueueOptions] {
   return ['plain', options]
 }
 
-function enqueueMany(random: Random, ledger: Ledger): Act['run'] {
-  const lines = Array.from({ length: random.int(3, 8) }, () => [draw(random), stepsOf(random)] as const)
-  return async ({ mill, jobs }) => {
+export function enqueueMany(random: Random, ledger: Ledger, count: number): Pick<Act, 'name' | 'run'> {
+  const lines = Array.from({ length: count }, () => [draw(random), stepsOf(random)] as const)
+  const run: Act['run'] = async ({ mill, jobs }) => {
     const requests = lines.map(() => ledger.request())
     try {
       const entries = lines.map(([[kind, options], steps], index) => {
@@ -123,6 +125,7 @@ function enqueueMany(random: Random, ledger: Ledger): Act['run'] {
       throw error
     }
   }
+  return { name: 'enqueue many', run }
 }
 
 function enqueueBatch(random: Random, ledger: Ledger): Act['run'] {

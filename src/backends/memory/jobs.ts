@@ -69,7 +69,8 @@ function* listDue(world: World, kind: DueKind, limit: number): Iterable<DueJob> 
 function* expired(world: World): Iterable<JobRecord> {
   for (const worker of world.dead) {
     if (worker.running.size === 0) world.dead.delete(worker)
-    yield* worker.running
+    // A claim with a visibility of its own outlives the worker that made it.
+    for (const record of worker.running) if (record.heapIndex === -1) yield record
   }
   yield* world.visibility.until(world.nowMs())
 }

@@ -38,7 +38,7 @@ function isExpired(note: Note, nowMs: number): boolean {
 function put(world: World, { space, key, value, expectVersion, ttlMs }: NoteWrite): number | null {
   const found = find(world, space, key)
   if (expectVersion !== undefined && expectVersion !== (found?.version ?? 0)) return null
-  const version = (found?.version ?? 0) + 1
+  const version = ++world.lastNoteVersion
   write(world, space, { key, value, version, expiresAtMs: ttlMs === undefined ? null : world.nowMs() + ttlMs })
   return version
 }
@@ -50,7 +50,7 @@ function increment(world: World, space: string, key: string, by: number): number
     throw new MillraceError('INVALID_OPTION', `note '${key}' in '${space}' is not a number and cannot be incremented`)
   }
   const sum = before + by
-  const version = (found?.version ?? 0) + 1
+  const version = ++world.lastNoteVersion
   write(world, space, { key, value: JSON.stringify(sum), version, expiresAtMs: found?.expiresAtMs ?? null })
   return sum
 }

@@ -100,6 +100,7 @@ export function finishBatch(world: World, batch: BatchState): readonly NewJob[] 
   if (!isDone(batch.record)) return []
   batch.record = { ...batch.record, finishedAtMs: world.nowMs() }
   world.cancelledBatches.delete(batch)
+  world.ring(finishedTopic(batch.record.id))
   return callbacksDue(batch.record.counts)
     .map((name) => batch.record.callbacks[name])
     .filter((job) => job !== null)

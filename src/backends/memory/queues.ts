@@ -18,8 +18,10 @@ export function memoryQueues(world: World): QueueStore {
           return config
         }),
       ),
-    configure: (name, change) =>
+    configure: (name, change, expectVersion) =>
       world.run(() => {
+        const version = world.queues.get(name)?.config.version ?? 0
+        if (expectVersion !== undefined && expectVersion !== version) return null
         if (!world.queues.has(name)) {
           const config = { ...defaultQueue(name), paused: false, createdAtMs: world.nowMs(), version: 0 }
           world.queues.set(name, new QueueState(config))

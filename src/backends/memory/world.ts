@@ -97,6 +97,8 @@ export class World {
   lastNo = 0
   lastSeq = 0
   lastLease = 0
+  /** Versions are never used twice, so an expired note cannot be taken for its successor. */
+  lastNoteVersion = 0
   /** Called after each change of a job; the simulator checks its invariants there. */
   readonly onChange: ((record: JobRecord) => void) | undefined
 
