@@ -155,7 +155,12 @@ export function found(mill: unknown, job: AnyJob | string, input: unknown, match
   const rest = others.length === 0 ? '' : `\nOther jobs: ${describeKinds(others)}.`
   if (all.length === 0) return 'no job was enqueued at all.'
   if (own.length === 0) return `none of this kind was.${rest}`
-  const head = matched > 0 ? `${matched} of these ${own.length} matched:` : `these ${own.length} were:`
+  const head =
+    matched > 0
+      ? `${matched} of these ${own.length} matched:`
+      : own.length === 1
+        ? 'only this was:'
+        : `only these ${own.length} were:`
   return `${head}\n${describeJobs(own, input)}${rest}`
 }
 

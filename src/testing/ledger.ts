@@ -67,7 +67,8 @@ export class Ledger {
     let trace = this.#traces.get(record.id)
     if (trace === undefined) this.#traces.set(record.id, (trace = { connection, seen: new Set(), delayMs: 0 }))
     // Until its first run the plan may still change: a debounced job moves.
-    if (record.lease === 0) trace.delayMs = Math.max(0, record.runAtMs - record.enqueuedAtMs)
+    if (record.lease === 0 && record.waitsFor !== 'rate')
+      trace.delayMs = Math.max(0, record.runAtMs - record.enqueuedAtMs)
     trace.seen.add(record.status)
     if (this.#listeners.size === 0) return
     const entry = entryOf(record, { ...trace, seen: new Set(trace.seen) })

@@ -20,6 +20,8 @@ interface Wanted {
   readonly is: (job: Job) => boolean
   /** One particular job: once it has ended otherwise, there is nothing to wait for. */
   readonly isOne: boolean
+  /** Code of the caller, which may throw. */
+  readonly isPredicate?: true
   readonly what: string
 }
 
@@ -33,7 +35,7 @@ export function waitFor(
   if (!JOB_STATUSES.includes(status)) throw invalidOption('status', status, `one of ${JOB_STATUSES.join(', ')}`)
   const timeoutMs = parseDuration(options.timeout ?? TIMEOUT_DEFAULT_MS, 'timeout')
   const wanted = wantedOf(target)
-  const isThere = ({ job, seen }: Entry): boolean => seen.has(status) && wanted.is(job)
+  const isThere = ({ job, seen }: Entry): boolean => wanted.is(job) && seen.has(status)
   const isLost = ({ job }: Entry): boolean => wanted.isOne && isFinal(job.status) && wanted.is(job)
 
   return new Promise((resolve, reject) => {
@@ -44,7 +46,7 @@ export function waitFor(
       answer()
     }
     const fail = (why: string): void => {
-      const near = ledger.entries().filter(({ job }) => wanted.is(job))
+      const near = wanted.isPredicate ? [] : ledger.entries().filter(({ job }) => wanted.is(job))
       const found = near.length > 0 ? near : ledger.entries()
       const list =
         found.length === 0
@@ -70,7 +72,8 @@ export function waitFor(
 }
 
 function wantedOf(target: WaitTarget<readonly AnyJob[]>): Wanted {
-  if (typeof target === 'function') return { is: target, isOne: false, what: 'a job that the predicate accepts' }
+  if (typeof target === 'function')
+    return { is: target, isOne: false, isPredicate: true, what: 'a job that the predicate accepts' }
   if (typeof target === 'object' && target !== null && 'id' in target) {
     return { is: ({ id }) => id === target.id, isOne: true, what: `job ${target.id}` }
   }

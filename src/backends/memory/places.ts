@@ -4,7 +4,7 @@ import { callbacksDue, countedAs, isDone, moveCount } from '../../core/batch.ts'
 import { assert } from '../../core/errors.ts'
 import { isFinal } from '../../core/job.ts'
 import type { JobStatus, NewJob } from '../../core/job.ts'
-import { SCHEDULED_TOPIC, finishedTopic, readyTopic } from '../../store/wakeups.ts'
+import { SCHEDULED_TOPIC } from '../../store/wakeups.ts'
 import type { JobRecord } from './record.ts'
 import { scoped } from './world.ts'
 import type { BatchState, QueueState, World } from './world.ts'
@@ -55,8 +55,9 @@ export function enterReady(world: World, record: JobRecord, keepPlace: boolean):
     record.readyAtMs = world.nowMs()
   }
   record.waitsFor = null
-  arrive(world, record, 'queued').ready.add(record)
-  world.ring(readyTopic(record.queue))
+  const queue = arrive(world, record, 'queued')
+  queue.ready.add(record)
+  world.ring(queue.readyTopic)
 }
 
 export function enterScheduled(world: World, record: JobRecord): void {
@@ -73,7 +74,7 @@ export function enterRunning(world: World, record: JobRecord): void {
 export function enterFinal(world: World, record: JobRecord, status: 'completed' | 'failed' | 'cancelled'): void {
   record.waitsFor = null
   arrive(world, record, status).finished[status].append(record)
-  world.ring(finishedTopic(record.id))
+  world.ringFinished(record.id)
 }
 
 /** Sets the status and moves the counters; the caller links the record into the place itself. */
@@ -100,7 +101,7 @@ export function finishBatch(world: World, batch: BatchState): readonly NewJob[] 
   if (!isDone(batch.record)) return []
   batch.record = { ...batch.record, finishedAtMs: world.nowMs() }
   world.cancelledBatches.delete(batch)
-  world.ring(finishedTopic(batch.record.id))
+  world.ringFinished(batch.record.id)
   return callbacksDue(batch.record.counts)
     .map((name) => batch.record.callbacks[name])
     .filter((job) => job !== null)

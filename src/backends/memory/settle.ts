@@ -7,7 +7,7 @@ import { isFinal } from '../../core/job.ts'
 import { LIMITS } from '../../core/limits.ts'
 import { isPlanted } from '../../core/planted.ts'
 import type { Transition, Verdict } from '../../core/transition.ts'
-import { controlTopic, finishedTopic } from '../../store/wakeups.ts'
+import { controlTopic } from '../../store/wakeups.ts'
 import { admitJob, releaseGroup, releaseSlots } from './admission.ts'
 import { dependOn, insertJobs, orphan } from './insert.ts'
 import { enterFinal, enterReady, finishBatch, leave } from './places.ts'
@@ -136,7 +136,7 @@ function erase(world: World, record: JobRecord): void {
   }
   tellChildren(world, record)
   if (batch !== undefined) completeBatch(world, batch)
-  world.ring(finishedTopic(record.id))
+  world.ringFinished(record.id)
 }
 
 /** Takes the record out of the main index; erased ones are swept from the order when they are the majority. */

@@ -7,11 +7,7 @@ export function memoryWakeups(world: World): Wakeups {
     listen(topics, onHint) {
       for (const topic of topics) add(world, topic, onHint)
       return () => {
-        for (const topic of topics) {
-          const listeners = world.listeners.get(topic)
-          listeners?.delete(onHint)
-          if (listeners?.size === 0) world.listeners.delete(topic)
-        }
+        for (const topic of topics) remove(world, topic, onHint)
       }
     },
   }
@@ -19,6 +15,21 @@ export function memoryWakeups(world: World): Wakeups {
 
 function add(world: World, topic: Topic, onHint: (topic: Topic) => void): void {
   let listeners = world.listeners.get(topic)
-  if (listeners === undefined) world.listeners.set(topic, (listeners = new Set()))
+  if (listeners === undefined) {
+    world.listeners.set(topic, (listeners = new Set()))
+    if (isFinished(topic)) world.finishedListeners += 1
+  }
   listeners.add(onHint)
+}
+
+function remove(world: World, topic: Topic, onHint: (topic: Topic) => void): void {
+  const listeners = world.listeners.get(topic)
+  listeners?.delete(onHint)
+  if (listeners?.size !== 0) return
+  world.listeners.delete(topic)
+  if (isFinished(topic)) world.finishedListeners -= 1
+}
+
+function isFinished(topic: Topic): boolean {
+  return topic.startsWith('finished:')
 }
