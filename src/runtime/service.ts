@@ -16,6 +16,8 @@ export interface LoopOptions {
   /** Wait after a failed pass, doubled up to the maximum, with jitter. */
   readonly backoffMinMs?: number
   readonly backoffMaxMs?: number
+  /** Does this loop alone keep the process from ending? Default false. */
+  readonly keepAlive?: boolean
 }
 
 export interface Loop extends Service {
@@ -25,7 +27,7 @@ export interface Loop extends Service {
 
 /** A pass, a wait, a pass ... Passes never overlap; a failing pass is logged and retried later. */
 export function createLoop(options: LoopOptions): Loop {
-  const { name, runtime, pass, backoffMinMs = 100, backoffMaxMs = 10_000 } = options
+  const { name, runtime, pass, backoffMinMs = 100, backoffMaxMs = 10_000, keepAlive = false } = options
   let state: 'idle' | 'running' | 'stopped' = 'idle'
   let timer: Timer | undefined
   let current: Promise<void> | undefined
@@ -50,10 +52,11 @@ export function createLoop(options: LoopOptions): Loop {
 
   function schedule(waitMs: number): void {
     timer?.cancel()
-    timer = runtime.clock.timer(waitMs, () => {
+    const fire = (): void => {
       timer = undefined
       if (state === 'running' && current === undefined) current = run()
-    })
+    }
+    timer = runtime.clock.timer(waitMs, fire, { keepAlive })
   }
 
   return {

@@ -29,6 +29,7 @@ export interface WorkerRecord extends NewWorker {
   readonly state: 'alive' | 'dead'
   readonly beat: number
   readonly running: number
+  readonly blockedMs: number
   readonly startedAtMs: number
   readonly lastBeatAtMs: number
 }
@@ -38,6 +39,8 @@ export interface BeatRequest {
   readonly running: number
   /** Commands up to this number have been carried out. */
   readonly commandsSeen: number
+  /** How long the main loop of the worker has not turned, as seen by its heartbeat thread; absent: unknown. */
+  readonly blockedMs?: number
 }
 
 export interface BeatReply {

@@ -1,18 +1,24 @@
-// Keeps the life of a worker: beats, trust, cancellations and commands that come back with a beat.
+// Keeps the life of a worker: beats, trust, cancellations and commands that come back with a beat. The
+// beats come from a loop in this thread, or from a thread of their own where the store can be reached from
+// one, so that a handler that blocks the loop does not lose its jobs.
+import type { LeaseRef, WorkerId } from '../core/job.ts'
 import { bounded } from '../runtime/bounded.ts'
 import { createLoop } from '../runtime/service.ts'
-import type { Loop, Service } from '../runtime/service.ts'
+import type { Service } from '../runtime/service.ts'
 import type { Runtime } from '../runtime/runtime.ts'
+import { startBeatThread } from '../runtime/thread.ts'
+import type { ThreadLiveness } from '../store/ports.ts'
 import { controlTopic } from '../store/wakeups.ts'
 import type { Wakeups } from '../store/wakeups.ts'
 import type { BeatReply, BeatRequest, WorkerCommand } from '../store/worker-store.ts'
-import type { LeaseRef, WorkerId } from '../core/job.ts'
 import { Trust } from './trust.ts'
 
 export interface HeartbeatOptions {
   readonly runtime: Runtime
   readonly worker: WorkerId
   readonly beat: (request: BeatRequest) => Promise<BeatReply>
+  /** Where the thread finds its own way to the store; null: beats come from the loop. */
+  readonly thread: ThreadLiveness | null
   readonly wakeups: Wakeups
   readonly periodMs: number
   readonly ttlMs: number
@@ -29,7 +35,7 @@ export interface Heartbeat extends Service {
 }
 
 export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
-  const { runtime, worker, periodMs, ttlMs, marginMs } = options
+  const { runtime, worker, ttlMs, marginMs } = options
   let commandsSeen = 0
   let lost = false
   let stopListening: (() => void) | undefined
@@ -45,19 +51,15 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
     clock: runtime.clock,
     ttlMs,
     marginMs,
-    onDoubt: () => loop.wake(),
+    onDoubt: () => source.now(),
     onLost: () => lose(`the store could not be reached for ${ttlMs} ms`),
   })
 
-  async function pass(): Promise<number> {
-    if (lost) return periodMs
-    const startedMs = runtime.clock.monoMs()
-    const request = { id: worker, running: options.running(), commandsSeen }
-    // A beat that takes longer than the margin says too little about now to be worth waiting for.
-    const reply = await bounded(runtime.clock, Math.max(marginMs, 100), 'the heartbeat', options.beat(request))
+  function take(reply: BeatReply, startedMs: number): void {
+    if (lost) return
     if (!reply.alive) {
       lose('the worker was declared dead')
-      return periodMs
+      return
     }
     trust.renew(startedMs)
     if (reply.cancels.length > 0) options.onCancels(reply.cancels)
@@ -66,23 +68,99 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
       commandsSeen = no
       options.onCommand(command)
     }
-    return periodMs
   }
 
-  const loop: Loop = createLoop({ name: 'heartbeat', runtime, pass, backoffMinMs: 50, backoffMaxMs: 500 })
+  async function beatHere(): Promise<void> {
+    const startedMs = runtime.clock.monoMs()
+    const request = { id: worker, running: options.running(), commandsSeen }
+    // A beat that takes longer than the margin says too little about now to be worth waiting for.
+    const reply = await bounded(runtime.clock, Math.max(marginMs, 100), 'the heartbeat', options.beat(request))
+    take(reply, startedMs)
+  }
+
+  const state = (): BeatState => ({ running: options.running(), commandsSeen })
+  const source =
+    options.thread === null
+      ? loopSource(options, beatHere)
+      : threadSource(options, options.thread, state, take, beatHere)
 
   return {
     async start() {
       // The first beat opens the trust window, so nothing is claimed before the store has answered once.
-      await pass()
-      stopListening = options.wakeups.listen([controlTopic(worker)], () => loop.wake())
-      await loop.start()
+      await beatHere()
+      stopListening = options.wakeups.listen([controlTopic(worker)], () => source.now())
+      await source.start()
     },
     async stop() {
       stopListening?.()
       trust.end()
-      await loop.stop()
+      await source.stop()
     },
     isTrusted: () => trust.isHeld(),
+  }
+}
+
+interface BeatState {
+  readonly running: number
+  readonly commandsSeen: number
+}
+
+interface BeatSource extends Service {
+  /** Beat now rather than at the next turn. */
+  now(): void
+}
+
+function loopSource({ runtime, periodMs }: HeartbeatOptions, beatHere: () => Promise<void>): BeatSource {
+  const pass = async (): Promise<number> => {
+    await beatHere()
+    return periodMs
+  }
+  // A process that works stays up until it is told to stop.
+  const loop = createLoop({ name: 'heartbeat', runtime, pass, backoffMinMs: 50, backoffMaxMs: 500, keepAlive: true })
+  return { start: () => loop.start(), stop: () => loop.stop(), now: () => loop.wake() }
+}
+
+function threadSource(
+  options: HeartbeatOptions,
+  liveness: ThreadLiveness,
+  state: () => BeatState,
+  take: (reply: BeatReply, startedMs: number) => void,
+  beatHere: () => Promise<void>,
+): BeatSource {
+  const { runtime, periodMs, marginMs, worker } = options
+  const fallback = loopSource(options, beatHere)
+  let thread: ReturnType<typeof startBeatThread> | undefined
+
+  /** Resolves when the thread has beaten once, or when it is known that it will not. */
+  const begin = (onReady: () => void): void => {
+    thread = startBeatThread(
+      { ...liveness, worker, periodMs, timeoutMs: Math.max(marginMs, 100) },
+      {
+        onMessage(message, ageMs) {
+          if (message.kind === 'failed') runtime.logger.warn({ worker, error: message.message }, 'a heartbeat failed')
+          else take(message.reply as BeatReply, runtime.clock.monoMs() - ageMs) // passed through by our own thread
+          thread?.send({ kind: 'state', ...state() })
+          onReady()
+        },
+        onExit(error) {
+          thread = undefined
+          runtime.logger.error({ worker, error }, 'the heartbeat thread ended; beats now come from the main loop')
+          void fallback.start()
+          onReady()
+        },
+      },
+    )
+  }
+
+  return {
+    start: () => new Promise(begin),
+    async stop() {
+      await thread?.stop()
+      await fallback.stop()
+    },
+    now() {
+      if (thread === undefined) fallback.now()
+      else thread.send({ kind: 'now' })
+    },
   }
 }

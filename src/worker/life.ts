@@ -95,6 +95,7 @@ export class Life {
       runtime,
       worker: id,
       beat: (request) => backend.workers.beat(request),
+      thread: backend.capabilities.threadLiveness,
       wakeups: backend.wakeups,
       periodMs: times.heartbeatMs,
       ttlMs: times.ttlMs,

@@ -19,6 +19,7 @@ export function memoryWorkers(world: World): WorkerStore {
           state: 'alive',
           beat: 0,
           running: 0,
+          blockedMs: 0,
           startedAtMs: nowMs,
           lastBeatAtMs: nowMs,
         } as const
@@ -54,7 +55,13 @@ function beat(world: World, request: BeatRequest): BeatReply {
   const worker = world.workers.get(request.id)
   if (worker === undefined || worker.record.state === 'dead') return { alive: false, cancels: [], commands: [] }
   const { record } = worker
-  worker.record = { ...record, beat: record.beat + 1, running: request.running, lastBeatAtMs: world.nowMs() }
+  worker.record = {
+    ...record,
+    beat: record.beat + 1,
+    running: request.running,
+    blockedMs: request.blockedMs ?? 0,
+    lastBeatAtMs: world.nowMs(),
+  }
   worker.commands = worker.commands.filter(({ no }) => no > request.commandsSeen)
   const cancels = []
   for (const { id: jobId, lease, cancelRequested } of worker.running)
