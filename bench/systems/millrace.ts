@@ -21,7 +21,6 @@ const EVENTS = [
   'workerStarted',
   'workerStopped',
   'workerLost',
-  'error',
 ] as const satisfies readonly EventName[]
 
 export const millrace: System = {

@@ -1,10 +1,12 @@
 // The client: everything a producer or an operator can ask, composed of its parts. The facade adds
 // workers, maintenance and the choice of backends on top of it.
-import type { AnyJob } from '../core/definition.ts'
+import type { AnyJob, FailedHook } from '../core/definition.ts'
 import type { NewJob } from '../core/job.ts'
 import { DEFAULTS } from '../core/limits.ts'
 import { invalidOption } from '../core/names.ts'
 import type { SecretGuard } from '../core/payload.ts'
+import { DEFAULT_POLICY } from '../core/policy.ts'
+import type { SystemPolicy } from '../core/policy.ts'
 import { createEventHub } from '../runtime/events.ts'
 import type { EventHub } from '../runtime/events.ts'
 import type { Runtime } from '../runtime/runtime.ts'
@@ -17,7 +19,7 @@ import { boundedBackend } from './bounded-backend.ts'
 import type { Batch, Client, EnqueueVerbs } from './client-types.ts'
 import { createConnections } from './connections.ts'
 import type { Connections } from './connections.ts'
-import { createConsumer } from './consumer.ts'
+import { createConsumer, createConsumerDesk } from './consumer.ts'
 import { createDeadLetters } from './dead-letters.ts'
 import { createEnding } from './ending.ts'
 import type { Ending } from './ending.ts'
@@ -55,6 +57,9 @@ export interface ClientOptions<Known extends readonly AnyJob[]> {
   readonly queues?: Readonly<Record<string, DeclaredQueue>>
   /** Payload fields that look like secrets. Default: warn, once per job kind. */
   readonly secrets?: SecretGuard
+  /** How errors are judged that no job kind judges: for consumers, which settle on this side. */
+  readonly policy?: SystemPolicy
+  readonly onFailed?: FailedHook
   /** Around every enqueue, the first one outermost. */
   readonly middleware?: readonly EnqueueMiddleware[]
   /** Without an answer for this long a store call has failed. Default 30 s. */
@@ -68,6 +73,8 @@ export interface ClientInternals<Known extends readonly AnyJob[]> {
   readonly enqueuer: Enqueuer
   readonly hub: EventHub
   runServices(connection: string): RunServicesFactory
+  /** Stops every consumer that is still open. */
+  stopConsumers(): Promise<void>
   /** Writes the records of the declared queues and of the queues of all jobs. */
   ensureQueues(): Promise<void>
   /** The same verbs over another insert: inside the transaction of a caller. Nothing is retried there. */
@@ -81,10 +88,16 @@ export interface CreatedClient<Known extends readonly AnyJob[]> extends Client<K
 export function createClient<const Known extends readonly AnyJob[]>(
   options: ClientOptions<Known>,
 ): CreatedClient<Known> {
-  const { runtime, queues: declared = {}, secrets = { mode: 'warn' }, middleware = [] } = options
+  const {
+    runtime,
+    queues: declared = {},
+    secrets = { mode: 'warn' },
+    middleware = [],
+    policy = DEFAULT_POLICY,
+  } = options
   checkSecrets(secrets)
   const registry = createRegistry(options.jobs)
-  const connections = createConnections(bound(options), declared)
+  const connections = createConnections(bound(options), declared, registry.all())
   const hub = options.hub ?? createEventHub(runtime.logger)
   const settingsOf = (queue: string) => queueSettings(queue, Object.hasOwn(declared, queue) ? declared[queue] : {})
   // Mistakes in the declarations are told now, not at the first enqueue.
@@ -99,6 +112,7 @@ export function createClient<const Known extends readonly AnyJob[]>(
   const enqueuer = createEnqueuer(parts)
   const desk = createBatchDesk({ connections, runtime, enqueuer, ending })
   const jobs = createJobs(connections, runtime)
+  const consumers = createConsumerDesk()
 
   const client = {
     ...verbsOf(enqueuer, runtime),
@@ -123,7 +137,9 @@ export function createClient<const Known extends readonly AnyJob[]>(
       return createMetadata(connections.backend(connections.ofJob(job)).notes, runtime, job.name)
     },
     consumer: (consumerOptions: Parameters<Client['consumer']>[0]) =>
-      createConsumer({ connections, runtime, registry }, consumerOptions),
+      consumers.open(
+        createConsumer({ connections, runtime, registry, hub, policy, onFailed: options.onFailed }, consumerOptions),
+      ),
     on: ((name, listener) => hub.on(name, listener)) satisfies Client['on'],
     internals: {
       registry,
@@ -131,6 +147,7 @@ export function createClient<const Known extends readonly AnyJob[]>(
       enqueuer,
       hub,
       runServices: (name: string) => createRunServices({ runtime, enqueuer, backend: connections.backend(name) }),
+      stopConsumers: () => consumers.stopAll(),
       ensureQueues: () => ensureQueues(options, registry, connections, settingsOf),
       through: (insertVia: NonNullable<EnqueuerParts['insertVia']>) =>
         verbsOf(createEnqueuer({ ...parts, insertVia }), runtime),

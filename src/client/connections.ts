@@ -26,6 +26,7 @@ export interface Connections {
 export function createConnections(
   backends: Readonly<Record<string, Backend>>,
   queues: Readonly<Record<string, { readonly connection?: string }>> = {},
+  jobs: readonly Pick<AnyJob, 'name' | 'queue' | 'connection'>[] = [],
 ): Connections {
   const byName = new Map(Object.entries(backends))
   for (const name of byName.keys()) checkName(name, 'connection')
@@ -46,6 +47,16 @@ export function createConnections(
   known(DEFAULT_CONNECTION)
   for (const connection of ofQueues.values()) if (connection !== undefined) known(connection)
 
+  // A queue lives on one connection: pausing it must mean the queue that its jobs are in.
+  for (const { name, queue, connection } of jobs) {
+    const declared = ofQueues.get(queue)
+    if (connection === undefined || declared === connection) continue
+    const isUsed =
+      declared !== undefined || jobs.some((other) => other.queue === queue && other.connection === undefined)
+    if (isUsed) throw mixedQueue(name, queue, connection, declared ?? DEFAULT_CONNECTION)
+    ofQueues.set(queue, known(connection))
+  }
+
   const ofQueue = (queue: string): string => ofQueues.get(queue) ?? DEFAULT_CONNECTION
   const asked = (connection?: string): readonly string[] => (connection === undefined ? names : [known(connection)])
   return {
@@ -63,6 +74,11 @@ export function createConnections(
       return null
     },
   }
+}
+
+function mixedQueue(job: string, queue: string, connection: string, other: string): MillraceError {
+  const message = `queue ${queue} is on connection ${other}, but job ${job} puts it on ${connection}: give the job a queue of its own`
+  return new MillraceError('CONNECTION_MIXED', message, { details: { queue, connections: [other, connection] } })
 }
 
 function oneOf(names: readonly string[], what: string): string {

@@ -52,6 +52,11 @@ export class ConsumerLife {
     return held?.lease === job.lease ? held.abort.signal : AbortSignal.abort(leaseLost())
   }
 
+  /** The current life; empty before the first claim. */
+  get worker(): WorkerId {
+    return this.#worker ?? ('' as WorkerId)
+  }
+
   letGo({ jobId, lease }: LeaseRef): void {
     if (this.#held.get(jobId)?.lease === lease) this.#held.delete(jobId)
   }

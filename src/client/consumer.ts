@@ -1,7 +1,9 @@
 // A consumer without our worker loop: claim, do the work in any way, then ack, nack or delete. The same
 // leases and guards as in the worker; an answer that comes too late is `stale`, a value and not an error.
 import { decideOutcome, decideRemove } from '../core/decide.ts'
-import type { RunPolicy } from '../core/decide.ts'
+import { DEFAULT_POLICY, runPolicy } from '../core/policy.ts'
+import type { RunPolicy, SystemPolicy } from '../core/policy.ts'
+import type { FailedHook } from '../core/definition.ts'
 import type { Duration } from '../core/duration.ts'
 import { parseDuration } from '../core/duration.ts'
 import type { BatchId, ClaimedJob, JobId } from '../core/job.ts'
@@ -10,9 +12,10 @@ import { LIMITS } from '../core/limits.ts'
 import { checkInteger, checkKnownOptions, checkName, invalidOption } from '../core/names.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { decodePayload, encodePayload } from '../core/payload.ts'
-import { DEFAULT_RETRY } from '../core/retry.ts'
-import type { Transition } from '../core/transition.ts'
+import type { Transition, Verdict } from '../core/transition.ts'
+import type { EventHub } from '../runtime/events.ts'
 import type { Runtime } from '../runtime/runtime.ts'
+import { reportVerdict } from '../runtime/verdicts.ts'
 import type { Backend } from '../store/ports.ts'
 import type { Connections } from './connections.ts'
 import { ConsumerLife } from './consumer-life.ts'
@@ -67,10 +70,12 @@ export interface ConsumerParts {
   readonly connections: Connections
   readonly runtime: Runtime
   readonly registry: Registry
+  readonly policy: SystemPolicy
+  readonly hub: EventHub
+  readonly onFailed: FailedHook | undefined
 }
 
 const VISIBILITY = { minMs: 100, maxMs: LIMITS.timeoutMaxMs }
-const NO_POLICY: RunPolicy = { retry: DEFAULT_RETRY, classifiers: [], unknownErrors: 'retry' }
 
 export function createConsumer(parts: ConsumerParts, options: ConsumerOptions): Consumer {
   checkKnownOptions(options, ['queues', 'visibility'], 'consumer()')
@@ -78,9 +83,26 @@ export function createConsumer(parts: ConsumerParts, options: ConsumerOptions): 
   if (!Array.isArray(asked) || asked.length === 0) throw invalidOption('queues', asked, 'one or more queue names')
   const queues = asked.map((queue) => checkName(queue, 'queue'))
   const spans = queues.map((queue) => parts.connections.ofQueue(queue))
-  const backend = parts.connections.backend(parts.connections.common(spans, 'one consumer'))
+  const connection = parts.connections.common(spans, 'one consumer')
+  const backend = parts.connections.backend(connection)
   const leaseMs = visibility === undefined ? undefined : parseDuration(visibility, 'visibility', VISIBILITY)
-  return new ManualConsumer(parts, backend, new ConsumerLife({ runtime: parts.runtime, backend, queues, leaseMs }))
+  const life = new ConsumerLife({ runtime: parts.runtime, backend, queues, leaseMs })
+  return new ManualConsumer(parts, backend, connection, life)
+}
+
+/** The consumers that are open, so that stopping a Millrace stops them too. */
+export function createConsumerDesk() {
+  const open = new Set<Consumer>()
+  return {
+    open(consumer: Consumer): Consumer {
+      open.add(consumer)
+      return consumer
+    },
+    async stopAll(): Promise<void> {
+      await Promise.all([...open].map((consumer) => consumer.stop()))
+      open.clear()
+    },
+  }
 }
 
 interface Claim {
@@ -91,13 +113,15 @@ interface Claim {
 class ManualConsumer implements Consumer {
   readonly #parts: ConsumerParts
   readonly #backend: Backend
+  readonly #connection: string
   readonly #life: ConsumerLife
   // The lease is not shown: a caller could only get it wrong.
   readonly #claims = new WeakMap<ConsumedJob, Claim>()
 
-  constructor(parts: ConsumerParts, backend: Backend, life: ConsumerLife) {
+  constructor(parts: ConsumerParts, backend: Backend, connection: string, life: ConsumerLife) {
     this.#parts = parts
     this.#backend = backend
+    this.#connection = connection
     this.#life = life
   }
 
@@ -115,7 +139,7 @@ class ManualConsumer implements Consumer {
   async ack(job: ConsumedJob, result?: unknown): Promise<SettleAnswer> {
     const limit = { maxBytes: LIMITS.resultBytesMax, code: 'RESULT_TOO_LARGE' } as const
     const text = result === undefined ? null : encodePayload(result, 'result', limit).text
-    return this.#end(this.#claimOf(job), { kind: 'done', result: text }, NO_POLICY)
+    return this.#end(this.#claimOf(job), { kind: 'done', result: text }, DEFAULT_POLICY)
   }
 
   async nack(job: ConsumedJob, options: NackOptions = {}): Promise<SettleAnswer> {
@@ -139,7 +163,7 @@ class ManualConsumer implements Consumer {
     // Only while the lease is ours: then the end of this run deletes the job.
     const guarded = { ...request, guard: { ...request.guard, lease: claimed.lease } }
     const outcome: Outcome = { kind: 'cancel', reason: 'deleted by its consumer' }
-    const ended = decideOutcome(claimed, { outcome, ranMs: 0, nowMs: 0 }, NO_POLICY, () => 0)
+    const ended = decideOutcome(claimed, { outcome, ranMs: 0, nowMs: 0 }, DEFAULT_POLICY, () => 0)
     // Missing: our own first try, whose reply was lost, has deleted it.
     return this.#settle(claimed, [guarded, ended], 'done')
   }
@@ -169,25 +193,38 @@ class ManualConsumer implements Consumer {
   }
 
   async #settle(
-    { id: jobId, lease }: ClaimedJob,
+    claimed: ClaimedJob,
     transitions: readonly Transition[],
     ifMissing: SettleAnswer,
   ): Promise<SettleAnswer> {
     const verdicts = await retryStore(this.#parts.runtime, () => this.#backend.jobs.apply(transitions))
-    this.#life.letGo({ jobId, lease })
+    this.#life.letGo({ jobId: claimed.id, lease: claimed.lease })
     const verdict = verdicts.at(-1)
+    this.#tell(claimed, transitions.at(-1), verdict)
     if (verdict === 'missing') return ifMissing
     if (verdict === 'alternative') return 'cancelled'
     return verdict === 'applied' || verdict === 'already' ? 'done' : 'stale'
   }
 
+  /** The same events and hooks as after a run of the worker. */
+  #tell(claimed: ClaimedJob, transition: Transition | undefined, verdict: Verdict | undefined): void {
+    if (transition === undefined || verdict === undefined) return
+    const { registry, hub, onFailed, runtime } = this.#parts
+    const run = { claimed, worker: this.#life.worker, definition: registry.find(claimed.name) }
+    reportVerdict(run, transition, verdict, {
+      events: hub,
+      logger: runtime.logger,
+      connection: this.#connection,
+      onFailed,
+    })
+  }
+
   async #policyOf({ name, queue }: ClaimedJob, afterMs: number | undefined): Promise<RunPolicy> {
-    const { registry, runtime } = this.#parts
-    const { retry, classify, unknownErrors = 'retry' } = registry.find(name) ?? {}
-    const record = retry === undefined ? await retryStore(runtime, () => this.#backend.queues.get(queue)) : null
-    const usual = classify === undefined ? [] : [classify]
-    const classifiers = afterMs === undefined ? usual : [() => ({ retry: { afterMs } })]
-    return { retry: retry ?? record?.retry ?? DEFAULT_RETRY, classifiers, unknownErrors }
+    const { registry, runtime, policy } = this.#parts
+    const kind = registry.find(name)
+    const record = kind?.retry === undefined ? await retryStore(runtime, () => this.#backend.queues.get(queue)) : null
+    const usual = runPolicy(kind, record?.retry ?? null, policy)
+    return afterMs === undefined ? usual : { ...usual, classifiers: [() => ({ retry: { afterMs } })] }
   }
 }
 

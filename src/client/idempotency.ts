@@ -13,6 +13,7 @@ import { checkKey, checkKnownOptions, invalidOption } from '../core/names.ts'
 import { OutcomeSignal } from '../core/outcome.ts'
 import { decodePayload, encodePayload } from '../core/payload.ts'
 import { sleep } from '../runtime/clock.ts'
+import type { Timer } from '../runtime/clock.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Note, NoteStore, NoteWrite } from '../store/note-store.ts'
 import { storedError } from './results.ts'
@@ -25,6 +26,8 @@ export interface IdempotencyHolder {
   readonly kind: string
   /** How long a running note blocks others when its holder disappears, e.g. the timeout of the job. */
   readonly ttlMs: number
+  /** Is the run still going on? A handler that was given up must not keep its keys. Default: yes. */
+  readonly isLive?: () => boolean
 }
 
 type State =
@@ -95,9 +98,12 @@ class Once {
 
   async run<Value extends Json>(version: number, fn: () => Promise<Value> | Value): Promise<Value> {
     let value: Json
+    const keeper = this.#keepRunning(version)
     try {
       value = throughJson(await fn())
+      version = await keeper.stop()
     } catch (error) {
+      version = await keeper.stop()
       // "Later" and "not now" are no outcome of the work: the note lapses at once and the next run starts afresh.
       const isOutcome = !(error instanceof OutcomeSignal) || error.outcome.kind === 'fail'
       const failed: State = { state: 'failed', error: toAttemptError(error, 'unknown') }
@@ -119,6 +125,40 @@ class Once {
     const now = await this.#read()
     const state = now && decodeState(now)
     return state?.state === 'running' && state.call === this.#call ? (now?.version ?? null) : null
+  }
+
+  /** Renews the running note while the work goes on: a handler may take longer than the timeout it began with. */
+  #keepRunning(first: number): { stop(): Promise<number> } {
+    const { clock, logger } = this.#runtime
+    const { jobId: job, lease, ttlMs } = this.#holder
+    const mine: State = { state: 'running', job, lease, call: this.#call }
+    let version = first
+    let current = Promise.resolve()
+    let timer: Timer | undefined
+    const renew = async (): Promise<void> => {
+      if (this.#holder.isLive?.() === false) return
+      const renewed = await this.#put({ value: JSON.stringify(mine), expectVersion: version, ttlMs })
+      if (renewed === null) return
+      version = renewed
+      arm()
+    }
+    const arm = (): void => {
+      timer = clock.timer(ttlMs / 3, () => {
+        current = renew().catch((error: unknown) => {
+          logger.warn({ key: this.#note.key, error }, 'an idempotency note could not be renewed')
+          arm()
+        })
+      })
+    }
+    arm()
+    return {
+      async stop() {
+        timer?.cancel()
+        await current
+        timer?.cancel()
+        return version
+      },
+    }
   }
 
   async #keep(version: number, state: State, ttlMs: number): Promise<void> {

@@ -60,10 +60,12 @@ export function checkQueueOptions(
 ): QueueChange {
   checkKnownOptions(options, OPTIONS, what)
   const { priority, attempts, retry, lowerLaneShare, lanes } = options
+  // A policy may say how often; `attempts` of its own goes first.
+  const tries = attempts ?? retry?.attempts
   const limited = options.concurrency !== undefined || options.rate !== undefined || options.perKey !== undefined
   return {
     ...(priority !== undefined && { defaultPriority: parsePriority(priority) }),
-    ...(attempts !== undefined && { defaultAttempts: checkInteger(attempts, 'attempts', 1, LIMITS.attemptsMax) }),
+    ...(tries !== undefined && { defaultAttempts: checkInteger(tries, 'attempts', 1, LIMITS.attemptsMax) }),
     ...(retry !== undefined && { retry: checkRetry(retry) }),
     ...(limited && { limits: limitsOf(options, known.limits) }),
     ...(options.retention !== undefined && { retention: retentionOf(options.retention, known.retention) }),

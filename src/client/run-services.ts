@@ -14,7 +14,7 @@ import { createMetadata } from './metadata.ts'
 import type { Extras } from './prepare.ts'
 import { retryStore } from './store-retry.ts'
 
-export type RunServicesFactory = (claimed: ClaimedJob) => RunServices
+export type RunServicesFactory = (claimed: ClaimedJob, isLive?: () => boolean) => RunServices
 
 export interface RunServicesParts {
   readonly runtime: Runtime
@@ -34,7 +34,7 @@ export function createRunServices({ runtime, enqueuer, backend }: RunServicesPar
     return metadata
   }
 
-  return (claimed) => ({
+  return (claimed, isLive = () => true) => ({
     enqueue: async (job, input, options) => {
       const [own, extras] = fromInside(claimed, options)
       const { id, duplicate } = await enqueuer.one(job, input, own, extras)
@@ -47,7 +47,7 @@ export function createRunServices({ runtime, enqueuer, backend }: RunServicesPar
     },
     idempotent: (key, fn, options) => {
       const { id: jobId, lease, name: kind, timeoutMs: ttlMs } = claimed
-      return createIdempotent(backend.notes, runtime, { jobId, lease, kind, ttlMs })(key, fn, options)
+      return createIdempotent(backend.notes, runtime, { jobId, lease, kind, ttlMs, isLive })(key, fn, options)
     },
     get metadata() {
       return metadataOf(claimed.name)

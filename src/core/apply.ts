@@ -17,6 +17,7 @@ export type JobState = { -readonly [Field in keyof StoredJob]: StoredJob[Field] 
 
 export function judge(job: JobState | undefined, transition: Transition): Verdict {
   if (job === undefined) return 'missing'
+  if (transition.edge === 'markReplayed' && transition.into === job.replayedInto) return 'already'
   if (!guardHolds(job, transition)) return wasApplied(job, transition) ? 'already' : 'stale'
   return chooses(job, transition) === transition ? 'applied' : 'alternative'
 }

@@ -3,7 +3,6 @@
 import { toAttemptError } from './attempt-error.ts'
 import type { AttemptError } from './attempt-error.ts'
 import { classify } from './classify.ts'
-import type { Classifier } from './classify.ts'
 import { EDGES } from './edges.ts'
 import type { EdgeName } from './edges.ts'
 import { MillraceError, assertNever } from './errors.ts'
@@ -11,8 +10,8 @@ import type { JobId, LeaseNumber, LogLine, StoredJob } from './job.ts'
 import type { JsonText } from './json.ts'
 import { DEFAULTS } from './limits.ts'
 import type { Outcome } from './outcome.ts'
+import type { RunPolicy } from './policy.ts'
 import { retryDelayMs } from './retry.ts'
-import type { RetryPolicy } from './retry.ts'
 import type { Transition } from './transition.ts'
 
 /** What the decision needs to know of a run. */
@@ -22,12 +21,6 @@ export interface RunFacts {
   readonly attemptCount: number
   readonly maxAttempts: number
   readonly crashCount: number
-}
-
-export interface RunPolicy {
-  readonly retry: RetryPolicy
-  readonly classifiers: readonly Classifier[]
-  readonly unknownErrors: 'retry' | 'fail'
 }
 
 export interface RunEnd {

@@ -58,6 +58,15 @@ export const EDGES = {
     audit: null,
     says: 'the gate it waited for has opened',
   },
+  withhold: {
+    from: ['queued'],
+    to: ['blocked'],
+    by: ['store'],
+    lease: false,
+    counts: false,
+    audit: null,
+    says: 'a limit was set and there is no slot for it',
+  },
   claim: {
     from: ['queued', 'dispatched'],
     to: ['running'],

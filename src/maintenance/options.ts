@@ -13,6 +13,7 @@ export interface MaintenanceOptions {
   readonly periodMs: number
   readonly workerTtlMs: number
   readonly leaderTtlMs: number
-  readonly retryOf: (name: string, queue: string) => RetryPolicy | undefined
+  /** The policy of a job kind, if this process knows the kind and it has one. */
+  readonly retryOf: (name: string) => RetryPolicy | undefined
   readonly onFailed: (failed: FailedInfo) => void
 }

@@ -6,13 +6,17 @@
 import { decideCancel, decideExpiry, decideOrphan } from '../core/decide.ts'
 import { LIMITS } from '../core/limits.ts'
 import { EMPTY_WATCH, watchBeats } from '../core/liveness.ts'
-import type { RetryPolicy } from '../core/retry.ts'
 import { DEFAULT_RETRY } from '../core/retry.ts'
 import type { Transition, Verdict } from '../core/transition.ts'
 import { createLoop } from '../runtime/service.ts'
 import type { Service } from '../runtime/service.ts'
 import type { DueJob, DueKind } from '../store/ports.ts'
 import type { MaintenanceOptions } from './options.ts'
+
+/** For each due job, in order, what is to be done with it. */
+type Decide = (
+  due: readonly DueJob[],
+) => readonly (readonly Transition[])[] | Promise<readonly (readonly Transition[])[]>
 
 export function createRescuer(options: MaintenanceOptions, isLeading: () => boolean): Service {
   const { runtime, backend, periodMs, workerTtlMs } = options
@@ -31,23 +35,28 @@ export function createRescuer(options: MaintenanceOptions, isLeading: () => bool
       for (const worker of dead) logger.warn({ worker }, 'a worker stopped beating and is declared dead')
     }
     const settled =
-      (await settleDue('expired', ({ job }) => [
-        decideExpiry(job, { retry: retryOf(job.name, job.queue) }, runtime.random),
-      ])) +
-      (await settleDue('orphaned', ({ job, orphan }) => (orphan === undefined ? [] : [decideOrphan(job, orphan)]))) +
-      (await settleDue('batch-cancelled', ({ job }) => decideCancel(job.id, 'its batch was cancelled')))
+      (await settleDue('expired', async (due) => {
+        const queues = new Map((await backend.queues.list()).map(({ name, retry }) => [name, retry]))
+        return due.map(({ job }) => {
+          const retry = options.retryOf(job.name) ?? queues.get(job.queue) ?? DEFAULT_RETRY
+          return [decideExpiry(job, { retry }, runtime.random)]
+        })
+      })) +
+      (await settleDue('orphaned', (due) =>
+        due.map(({ job, orphan }) => (orphan === undefined ? [] : [decideOrphan(job, orphan)])),
+      )) +
+      (await settleDue('batch-cancelled', (due) =>
+        due.map(({ job }) => decideCancel(job.id, 'its batch was cancelled')),
+      ))
     return settled >= LIMITS.maintenanceBatchMax ? 0 : periodMs
   }
 
-  function retryOf(name: string, queue: string): RetryPolicy {
-    return options.retryOf(name, queue) ?? DEFAULT_RETRY
-  }
-
-  async function settleDue(kind: DueKind, decide: (due: DueJob) => readonly Transition[]): Promise<number> {
+  async function settleDue(kind: DueKind, decide: Decide): Promise<number> {
     const due = await backend.jobs.due(kind, LIMITS.maintenanceBatchMax)
     if (due.length === 0) return 0
     runtime.failpoint('rescuer.before-apply')
-    const decided = due.flatMap((one) => decide(one).map((transition) => ({ one, transition })))
+    const decisions = await decide(due)
+    const decided = due.flatMap((one, index) => (decisions[index] ?? []).map((transition) => ({ one, transition })))
     const transitions = decided.map(({ transition }) => transition)
     const verdicts = await backend.jobs.apply(transitions)
     for (const [index, { one, transition }] of decided.entries()) report(one, transition, verdicts[index] ?? 'missing')
@@ -64,6 +73,7 @@ export function createRescuer(options: MaintenanceOptions, isLeading: () => bool
     }
     if (transition.to === 'failed' && transition.error !== undefined) {
       const attempts = job.attemptCount + (transition.attempt === 'count' ? 1 : 0)
+      options.events.emit('failed', { id, name, queue, worker, attempt: attempts, ranMs: 0, error: transition.error })
       options.onFailed({ id, name, queue, connection: options.connection, attempts, error: transition.error })
     }
   }

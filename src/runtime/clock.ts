@@ -14,6 +14,9 @@ export interface Clock {
   breathe(): Promise<void>
 }
 
+// Taken once, so that a test that fakes the timers of its own code does not stop ours.
+const { setTimeout, clearTimeout, setImmediate } = globalThis
+
 /** Longest delay of a Node timer; longer waits are cut into pieces by whoever waits. */
 const TIMER_MAX_MS = 2_147_483_647
 

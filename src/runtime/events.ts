@@ -25,7 +25,8 @@ export interface Events {
   started: RunEvent
   completed: EndedEvent
   retried: EndedEvent & { readonly error: AttemptError; readonly delayMs: number }
-  failed: EndedEvent & { readonly error: AttemptError }
+  /** It became a dead letter. Without a worker: a parent failed, or its worker was lost. */
+  failed: Omit<EndedEvent, 'worker'> & { readonly worker: WorkerId | null; readonly error: AttemptError }
   cancelled: EndedEvent
   released: EndedEvent & { readonly reason: string }
   /** A result came too late: the run no longer owned the job. */
@@ -35,7 +36,6 @@ export interface Events {
   workerStarted: { readonly worker: WorkerId }
   workerStopped: { readonly worker: WorkerId }
   workerLost: { readonly worker: WorkerId; readonly reason: string }
-  error: { readonly where: string; readonly error: unknown }
 }
 
 export type EventName = keyof Events

@@ -116,22 +116,22 @@ export function checkEnqueued(mill: unknown, job: AnyJob | string, input: unknow
   checkKnownOptions(options, OPTIONS, 'expectEnqueued')
   const { count, ...terms } = options
   if (count !== undefined) checkInteger(count, 'count', 0, Number.MAX_SAFE_INTEGER)
-  const fits = fitting(terms)
-  const matching = matchingEntries(mill, job, input).filter(fits)
+  const ofTerms = termDifferences(terms)
+  const differencesOf = (entry: Entry): readonly string[] => [...inputDifferences(entry, input), ...ofTerms(entry)]
+  const matching = entriesOf(mill, job).filter((entry) => differencesOf(entry).length === 0)
   const pass = count === undefined ? matching.length > 0 : matching.length === count
   const what = `${quantity(count)} ${nameOf(job)} to be enqueued${withTerms(input, terms)}`
   return {
     pass,
     matching,
-    message: () => `expected ${what}, but ${found(mill, job, input, matching.length)}`,
+    message: () => `expected ${what}, but ${found(mill, job, differencesOf, matching.length)}`,
     refusal: () =>
       `expected no ${nameOf(job)} to be enqueued${withTerms(input, terms)}, but there was:\n${describeJobs(matching)}`,
   }
 }
 
-export function matchingEntries(mill: unknown, job: AnyJob | string, input: unknown): readonly Entry[] {
-  const ofKind = entriesOf(mill, job)
-  return input === undefined ? ofKind : ofKind.filter((entry) => mismatches(entry.job.payload, input).length === 0)
+export function inputDifferences({ job }: Entry, input: unknown): readonly string[] {
+  return input === undefined ? [] : mismatches(job.payload, input)
 }
 
 export function entriesOf(mill: unknown, job?: AnyJob | string): readonly Entry[] {
@@ -148,7 +148,12 @@ export function nameOf(job: AnyJob | string): string {
 }
 
 /** What there is of this kind, and what else. */
-export function found(mill: unknown, job: AnyJob | string, input: unknown, matched: number): string {
+export function found(
+  mill: unknown,
+  job: AnyJob | string,
+  differencesOf: (entry: Entry) => readonly string[],
+  matched: number,
+): string {
   const all = entriesOf(mill)
   const own = entriesOf(mill, job)
   const others = all.filter((entry) => !own.includes(entry) && entry.job.name !== nameOf(job)).map((entry) => entry.job)
@@ -161,7 +166,7 @@ export function found(mill: unknown, job: AnyJob | string, input: unknown, match
       : own.length === 1
         ? 'only this was:'
         : `only these ${own.length} were:`
-  return `${head}\n${describeJobs(own, input)}${rest}`
+  return `${head}\n${describeJobs(own, differencesOf)}${rest}`
 }
 
 export function withTerms(input: unknown, terms: EnqueuedTerms = {}): string {
@@ -181,15 +186,22 @@ export function quantity(count: number | undefined): string {
   return count === undefined ? 'a job' : count === 1 ? 'exactly 1 job' : `exactly ${count} jobs`
 }
 
-function fitting({ queue, delay, priority, status, tag }: EnqueuedTerms): (entry: Entry) => boolean {
+function termDifferences({ queue, delay, priority, status, tag }: EnqueuedTerms): (entry: Entry) => readonly string[] {
   const delayMs = delay === undefined ? undefined : parseDuration(delay, 'delay')
   const number = priority === undefined ? undefined : parsePriority(priority)
-  return ({ job, delayMs: ownMs }) =>
-    (queue === undefined || job.queue === queue) &&
-    (delayMs === undefined || ownMs === delayMs) &&
-    (number === undefined || job.priority === number) &&
-    (status === undefined || job.status === status) &&
-    (tag === undefined || job.tags.includes(tag))
+  const differs = (what: string, asked: unknown, actual: unknown, show: (value: never) => string = String) =>
+    asked === undefined || asked === actual
+      ? []
+      : [`${what}: expected ${show(asked as never)}, got ${show(actual as never)}`] // both are of the type of `show`
+  return ({ job, delayMs: ownMs }) => [
+    ...differs('queue', queue, job.queue),
+    ...differs('delay', delayMs, ownMs, formatDuration),
+    ...differs('priority', number, job.priority),
+    ...differs('status', status, job.status),
+    ...(tag === undefined || job.tags.includes(tag)
+      ? []
+      : [`tag: expected ${tag}, got ${job.tags.join(', ') || 'none'}`]),
+  ]
 }
 
 /** Runners that can show a diff get the two sides; the message says it all without them. */

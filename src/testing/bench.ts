@@ -25,7 +25,7 @@ export interface BenchOptions {
   readonly runtime: Runtime
   readonly worker: WorkerId
   readonly middleware: readonly RunMiddleware[]
-  readonly services: (claimed: ClaimedJob) => RunServices
+  readonly services: (claimed: ClaimedJob, isLive: () => boolean) => RunServices
   readonly stuckAfterMs: number
   /** Set while a handler runs: what it calls is called from inside. */
   readonly inside: AsyncLocalStorage<true>
@@ -61,9 +61,9 @@ export class Bench {
       middleware: options.middleware,
       host: {
         clock,
-        worker: () => options.worker,
-        services: (run) => options.services(run.claimed),
+        services: (run) => options.services(run.claimed, () => !run.over),
         onReport: (run) => this.#report(run),
+        onExtend: (run) => this.#deadlines.moved(run),
       },
       onEnd: (run, outcome) => this.#tracks.get(run)?.end(outcome),
     })

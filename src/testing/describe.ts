@@ -1,7 +1,7 @@
 // Jobs and expectations as text, for the messages of failing tests.
 import type { Job } from '../client/job-view.ts'
 import { formatDuration } from '../core/duration.ts'
-import { mismatches, shownValue } from './match.ts'
+import { shownValue } from './match.ts'
 import type { Entry } from './ledger.ts'
 
 const LISTED_MAX = 10
@@ -14,13 +14,17 @@ export function describeStatus({ job, delayMs }: Entry): string {
   return `${job.status} on ${job.queue}, priority ${job.priority}${delay}${waits}${error}`
 }
 
-/** One numbered line per job; below it, where its input differs from the one asked for. */
-export function describeJobs(entries: readonly Entry[], input?: unknown): string {
+/** One numbered line per job; below it, where it differs from what was asked for. */
+export function describeJobs(
+  entries: readonly Entry[],
+  differencesOf: (entry: Entry) => readonly string[] = () => [],
+): string {
   const lines = entries.slice(0, LISTED_MAX).flatMap((entry, index) => {
-    const differences = input === undefined ? [] : mismatches(entry.job.payload, input)
     return [
       `  ${index + 1}. ${entry.job.name} ${shownValue(entry.job.payload)} (${describeStatus(entry)})`,
-      ...differences.slice(0, DIFFERENCES_MAX).map((difference) => `       ${difference}`),
+      ...differencesOf(entry)
+        .slice(0, DIFFERENCES_MAX)
+        .map((difference) => `       ${difference}`),
     ]
   })
   if (entries.length > LISTED_MAX) lines.push(`  … and ${entries.length - LISTED_MAX} more`)

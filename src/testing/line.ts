@@ -1,21 +1,21 @@
 // The jobs of one connection, taken and run one by one: claim, rate token, run, decide, settle, tell.
 import type { Classifier } from '../core/classify.ts'
 import { decideOutcome } from '../core/decide.ts'
-import type { RunPolicy } from '../core/decide.ts'
+import { runPolicy } from '../core/policy.ts'
+import type { RunPolicy } from '../core/policy.ts'
 import type { AnyJob, FailedHook } from '../core/definition.ts'
 import type { EdgeName } from '../core/edges.ts'
 import { MillraceError } from '../core/errors.ts'
 import type { ClaimedJob, WorkerId } from '../core/job.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { decodePayload } from '../core/payload.ts'
-import { DEFAULT_RETRY } from '../core/retry.ts'
 import type { Transition, Verdict } from '../core/transition.ts'
 import type { EventHub } from '../runtime/events.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Backend } from '../store/ports.ts'
 import { controlTopic } from '../store/wakeups.ts'
 import type { JobRun } from '../worker/job-run.ts'
-import { reportVerdict } from '../worker/verdicts.ts'
+import { reportVerdict } from '../runtime/verdicts.ts'
 import type { Bench, Ended, FailedHooks } from './bench.ts'
 import type { JobReport, RunReport, RunStatus } from './types.ts'
 
@@ -108,11 +108,8 @@ export class Line {
   async #policyOf({ definition, claimed }: JobRun): Promise<RunPolicy> {
     const { backend, classify, unknownErrors } = this.#options
     const record = definition?.retry === undefined ? await backend.queues.get(claimed.queue) : null
-    return {
-      retry: definition?.retry ?? record?.retry ?? DEFAULT_RETRY,
-      classifiers: [definition?.classify, classify].filter((one) => one !== undefined),
-      unknownErrors: definition?.unknownErrors ?? unknownErrors,
-    }
+    const classifiers = classify === undefined ? [] : [classify]
+    return runPolicy(definition, record?.retry ?? null, { classifiers, unknownErrors })
   }
 }
 

@@ -1,7 +1,7 @@
 // The assertions as matchers for `expect.extend(matchers)` in vitest and jest.
 import type { AnyJob, InputOf, ResultOf } from '../core/definition.ts'
 import { checkInteger, checkKnownOptions } from '../core/names.ts'
-import { checkEnqueued, found, matchingEntries, nameOf, quantity, withTerms } from './assertions.ts'
+import { checkEnqueued, entriesOf, found, inputDifferences, nameOf, quantity, withTerms } from './assertions.ts'
 import type { EnqueuedOptions } from './assertions.ts'
 import { describeJobs } from './describe.ts'
 import type { Entry } from './ledger.ts'
@@ -88,11 +88,12 @@ interface EndingCheck {
 
 function ending({ mill, job, input, count, fits, what }: EndingCheck): MatcherResult {
   if (count !== undefined) checkInteger(count, 'count', 0, Number.MAX_SAFE_INTEGER)
-  const matching = matchingEntries(mill, job, input).filter(fits)
+  const differencesOf = (entry: Entry): readonly string[] => inputDifferences(entry, input)
+  const matching = entriesOf(mill, job).filter((entry) => differencesOf(entry).length === 0 && fits(entry))
   const pass = count === undefined ? matching.length > 0 : matching.length === count
   const message = (): string =>
     pass
       ? `expected no ${nameOf(job)} to ${what}, but there was:\n${describeJobs(matching)}`
-      : `expected ${quantity(count)} ${nameOf(job)} to ${what}, but ${found(mill, job, input, matching.length)}`
+      : `expected ${quantity(count)} ${nameOf(job)} to ${what}, but ${found(mill, job, differencesOf, matching.length)}`
   return { pass, message }
 }

@@ -2,7 +2,7 @@
 import { parseDuration } from '../core/duration.ts'
 import type { Duration } from '../core/duration.ts'
 import type { JobLog, RunContext, RunServices, RunningJob } from '../core/definition.ts'
-import type { LogLine, WorkerId } from '../core/job.ts'
+import type { LogLine } from '../core/job.ts'
 import type { Json } from '../core/json.ts'
 import { LIMITS } from '../core/limits.ts'
 import { decodePayload, encodePayload } from '../core/payload.ts'
@@ -11,10 +11,11 @@ import type { JobRun } from './job-run.ts'
 
 export interface ContextHost {
   readonly clock: Clock
-  readonly worker: () => WorkerId
   readonly services: (run: JobRun) => RunServices
   /** Something of this run waits to be sent to the store. */
   readonly onReport: (run: JobRun) => void
+  /** The deadline of this run was moved. */
+  readonly onExtend: (run: JobRun) => void
 }
 
 const PROGRESS_LIMIT = { maxBytes: LIMITS.progressBytesMax, code: 'PROGRESS_TOO_LARGE' } as const
@@ -47,7 +48,7 @@ export class Context implements RunContext<unknown> {
       tags: claimed.tags,
       meta: claimed.meta === null ? null : decodePayload(claimed.meta),
       batch: claimed.batch,
-      worker: this.#host.worker(),
+      worker: this.#run.worker,
     }
     return this.#job
   }
@@ -92,6 +93,7 @@ export class Context implements RunContext<unknown> {
     return (timeout: Duration) => {
       const timeoutMs = parseDuration(timeout, 'extend', { minMs: 1, maxMs: LIMITS.timeoutMaxMs })
       this.#run.dueMs = this.#host.clock.monoMs() + timeoutMs
+      this.#host.onExtend(this.#run)
     }
   }
 

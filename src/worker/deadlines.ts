@@ -28,6 +28,11 @@ export class Deadlines {
     else if (queue !== undefined && queue.length > 1024) this.#sweep(timeoutMs, queue)
   }
 
+  /** Its deadline was changed; a later one is found out when the timer comes by. */
+  moved(deadline: Deadline): void {
+    if (deadline.dueMs < this.#timerDueMs) this.#arm(deadline.dueMs)
+  }
+
   stop(): void {
     this.#timer?.cancel()
     this.#timer = undefined

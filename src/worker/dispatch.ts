@@ -1,29 +1,33 @@
 // Between claim and start: which claimed job takes the next slot, and how many more to ask for.
 //
-// Claimed jobs wait in the buffer. They start in order while there are slots and the worker is trusted.
-// A job that has crashed workers before runs alone: it waits until nothing else runs, and nothing else
-// starts until it is done. A job that could not start soon enough goes back to its place in the queue.
+// Claimed jobs wait in the buffer and start in order while there are slots and the worker is trusted. A
+// rate-limited job takes its token with the slot in hand, so no time passes between token and start. A job
+// that has crashed workers before runs alone: everything else goes back first. A job that could not start
+// soon enough goes back to its place in the queue.
 import { runsAlone } from '../core/decide.ts'
 import { DEFAULTS, LIMITS } from '../core/limits.ts'
 import type { Timer } from '../runtime/clock.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { JobRun } from './job-run.ts'
-import type { Slots } from './slots.ts'
+import type { SlotUser, Slots } from './slots.ts'
 
 export interface DispatchOptions {
   readonly runtime: Runtime
   readonly slots: Slots
-  /** May this run start now? */
   readonly mayStart: (run: JobRun) => boolean
   readonly isPaused: (queue: string) => boolean
   readonly start: (run: JobRun) => void
+  /** Takes tokens for runs that have their slots; each comes back through `admitted` or `vacate`. */
+  readonly takeTokens: (runs: readonly JobRun[]) => void
   readonly giveBack: (run: JobRun) => void
+  /** More jobs could be used than before. */
+  readonly onRoom: () => void
 }
 
 /** Runs are prefetched only while the average run is this short: a longer one would keep others waiting. */
 const PREFETCH_RUN_MAX_MS = 250
 
-export class Dispatch {
+export class Dispatch implements SlotUser {
   readonly #options: DispatchOptions
   #buffer: JobRun[] = []
   #alone: JobRun | undefined
@@ -34,21 +38,22 @@ export class Dispatch {
 
   constructor(options: DispatchOptions) {
     this.#options = options
+    options.slots.join(this)
   }
 
+  /** Jobs that have a slot. */
   get running(): number {
     return this.#running
   }
 
-  get buffered(): number {
-    return this.#buffer.length
-  }
-
   /** How many more jobs this worker can use now. */
   wanted(): number {
-    if (this.#alone !== undefined || this.#buffer.some(({ claimed }) => runsAlone(claimed))) return 0
     const { slots } = this.#options
-    return Math.min(slots.free + this.#prefetch() - this.#buffer.length, LIMITS.claimBatchMax)
+    if (this.#alone !== undefined || !slots.mayUse(this) || this.#buffer.some(isAlone)) return 0
+    const room = slots.free + this.#prefetch() - this.#buffer.length
+    // Beside a busy neighbour an idle engine keeps one job at hand, or it would never be offered a slot.
+    const idle = slots.isShared && this.#running === 0 && this.#buffer.length === 0
+    return Math.min(Math.max(room, idle ? 1 : 0), LIMITS.claimBatchMax)
   }
 
   add(runs: readonly JobRun[]): void {
@@ -60,15 +65,23 @@ export class Dispatch {
     // A handler may end synchronously and come back here: the outer loop goes on with the next job.
     if (this.#starting || this.#buffer.length === 0) return
     this.#starting = true
+    const limited: JobRun[] = []
     let taken = 0
-    while (taken < this.#buffer.length && this.#startNext(this.#buffer[taken])) taken += 1
-    if (taken > 0) this.#buffer = this.#buffer.slice(taken)
-    this.#starting = false
+    try {
+      while (taken < this.#buffer.length && this.#startNext(this.#buffer[taken], limited)) taken += 1
+    } finally {
+      if (taken > 0) this.#buffer = this.#buffer.slice(taken)
+      this.#starting = false
+    }
+    if (limited.length > 0) this.#options.takeTokens(limited)
+    const alone = this.#buffer.find(isAlone)
+    if (alone !== undefined) this.returnBuffered((run) => run !== alone)
+    else if (this.#alone === undefined) this.#options.slots.release(this)
     this.#watchAge()
   }
 
   /** False: it has to wait, and everyone behind it too. */
-  #startNext(run: JobRun | undefined): boolean {
+  #startNext(run: JobRun | undefined, limited: JobRun[]): boolean {
     const { slots, mayStart, isPaused, start, giveBack } = this.#options
     if (run === undefined || this.#alone !== undefined) return false
     if (run.state === 'ended') return true
@@ -77,26 +90,63 @@ export class Dispatch {
       giveBack(run)
       return true
     }
-    if (slots.free <= 0) return false
-    if (runsAlone(run.claimed)) {
-      if (slots.used > 0) return false
+    if (isAlone(run)) {
+      if (!slots.reserve(this)) return false
       this.#alone = run
-    }
+    } else if (slots.free <= 0 || !slots.mayUse(this)) return false
     slots.take()
     this.#running += 1
-    start(run)
+    if (run.claimed.rateLimited) limited.push(run)
+    else start(run)
     return true
   }
 
-  ended(run: JobRun, ranMs: number): void {
-    this.#running -= 1
-    if (this.#alone === run) this.#alone = undefined
-    this.#averageRunMs = this.#averageRunMs === Infinity ? ranMs : this.#averageRunMs * 0.9 + ranMs * 0.1
-    this.#options.slots.giveBack()
-    this.startWaiting()
+  /** Its token was taken. Much may have happened meanwhile. */
+  admitted(run: JobRun): void {
+    if (run.state === 'buffered' && this.#options.mayStart(run)) this.#options.start(run)
+    else this.vacate(run, () => this.#options.giveBack(run))
   }
 
-  /** Everything that has not started goes back; with a queue, only the jobs of that queue. */
+  /** Gives up the slot of a run that was not started; `settle` says what becomes of its job. */
+  vacate(run: JobRun, settle: () => void): void {
+    if (run.state === 'buffered') {
+      run.state = 'ended'
+      settle()
+    }
+    this.#leaveSlot(run)
+  }
+
+  ended(run: JobRun, ranMs: number): void {
+    this.#averageRunMs = this.#averageRunMs === Infinity ? ranMs : this.#averageRunMs * 0.9 + ranMs * 0.1
+    this.#leaveSlot(run)
+  }
+
+  #leaveSlot(run: JobRun): void {
+    const { slots } = this.#options
+    this.#running -= 1
+    slots.giveBack()
+    if (this.#alone === run) {
+      this.#alone = undefined
+      slots.release(this)
+    }
+  }
+
+  onSlot(): void {
+    this.startWaiting()
+    this.#options.onRoom()
+  }
+
+  onYield(): void {
+    this.returnBuffered()
+  }
+
+  stop(): void {
+    this.returnBuffered()
+    this.#ageTimer?.cancel()
+    this.#options.slots.leave(this)
+  }
+
+  /** Whatever has not started goes back. */
   returnBuffered(which: (run: JobRun) => boolean = () => true): void {
     const back = this.#buffer.filter(which)
     if (back.length === 0) return
@@ -106,6 +156,7 @@ export class Dispatch {
       run.state = 'ended'
       this.#options.giveBack(run)
     }
+    if (!this.#buffer.some(isAlone) && this.#alone === undefined) this.#options.slots.release(this)
   }
 
   #prefetch(): number {
@@ -122,9 +173,13 @@ export class Dispatch {
       this.#ageTimer = undefined
       const bornBeforeMs = clock.monoMs() - DEFAULTS.prefetchAgeMaxMs
       // What must run alone waits for the others to end; sending it around would not help.
-      this.returnBuffered((run) => run.claimedMs <= bornBeforeMs && !runsAlone(run.claimed))
+      this.returnBuffered((run) => run.claimedMs <= bornBeforeMs && !isAlone(run))
       this.#averageRunMs = Infinity
       this.#watchAge()
     })
   }
+}
+
+function isAlone({ claimed }: JobRun): boolean {
+  return runsAlone(claimed)
 }

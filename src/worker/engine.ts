@@ -4,18 +4,20 @@
 // States: idle → working ⇄ quiet → draining → stopped. Losing a life (declared dead, out of touch) aborts
 // every handler and gives back everything unstarted; then a new life begins.
 import { decideOutcome, decideReport } from '../core/decide.ts'
-import type { RunPolicy } from '../core/decide.ts'
-import type { Classifier } from '../core/classify.ts'
+import { runPolicy } from '../core/policy.ts'
+import type { RunPolicy, SystemPolicy } from '../core/policy.ts'
 import type { AnyJob, FailedHook, RunMiddleware, RunServices } from '../core/definition.ts'
 import { MillraceError } from '../core/errors.ts'
 import type { ClaimedJob, LeaseNumber, LeaseRef, WorkerId } from '../core/job.ts'
+import type { JsonText } from '../core/json.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { Verdict } from '../core/transition.ts'
 import { isPlanted } from '../core/planted.ts'
-import { DEFAULT_RETRY } from '../core/retry.ts'
 import { bounded } from '../runtime/bounded.ts'
 import type { EventHub } from '../runtime/events.ts'
 import type { Runtime } from '../runtime/runtime.ts'
+import { reportVerdict } from '../runtime/verdicts.ts'
+import type { VerdictOptions } from '../runtime/verdicts.ts'
 import type { Backend, ClaimReply } from '../store/ports.ts'
 import { Deadlines } from './deadlines.ts'
 import { Dispatch } from './dispatch.ts'
@@ -28,12 +30,11 @@ import { Poller } from './poller.ts'
 import { Pump } from './pump.ts'
 import type { Demand, Settlement } from './pump.ts'
 import { QueueView } from './queue-view.ts'
-import { passRateGate } from './rate-gate.ts'
+import { takeTokens } from './rate-gate.ts'
+import type { RateGateOptions } from './rate-gate.ts'
 import type { Slots } from './slots.ts'
-import { reportVerdict } from './verdicts.ts'
-import type { VerdictOptions } from './verdicts.ts'
 
-export interface EngineOptions {
+export interface EngineOptions extends SystemPolicy {
   readonly backend: Backend
   readonly connection: string
   readonly runtime: Runtime
@@ -41,10 +42,8 @@ export interface EngineOptions {
   readonly queues: readonly string[]
   readonly slots: Slots
   readonly definition: (name: string) => AnyJob | undefined
-  readonly services: (claimed: ClaimedJob) => RunServices
+  readonly services: (claimed: ClaimedJob, isLive: () => boolean) => RunServices
   readonly middleware: readonly RunMiddleware[]
-  readonly classifiers: readonly Classifier[]
-  readonly unknownErrors: 'retry' | 'fail'
   readonly onFailed: FailedHook | undefined
   readonly host: { readonly name: string; readonly pid: number }
   readonly times: LifeTimes
@@ -66,10 +65,10 @@ export class Engine {
   readonly #queues: QueueView
   readonly #life: Life
   readonly #verdicts: VerdictOptions
+  readonly #rateGate: RateGateOptions
   #state: 'idle' | 'working' | 'quiet' | 'draining' | 'stopped' = 'idle'
   #rotation = 0
   #onQuiet: (() => void) | undefined
-  #stopSlots: (() => void) | undefined
 
   constructor(options: EngineOptions) {
     this.#options = options
@@ -81,9 +80,9 @@ export class Engine {
       middleware: options.middleware,
       host: {
         clock: runtime.clock,
-        worker: () => this.#life.id,
-        services: (run) => options.services(run.claimed),
+        services: (run) => options.services(run.claimed, () => !run.over),
         onReport: (run) => this.#report(run),
+        onExtend: (run) => this.#deadlines.moved(run),
       },
       onEnd: (run, outcome) => this.#end(run, outcome),
     })
@@ -93,8 +92,17 @@ export class Engine {
       mayStart: (run) => this.#state === 'working' && run.worker === this.#life.current?.worker && this.#isTrusted(),
       isPaused: (queue) => this.#queues.isPaused(queue),
       start: (run) => this.#start(run),
+      takeTokens: (runs) => void takeTokens(runs, this.#rateGate),
       giveBack: (run) => this.#settle(run, { kind: 'returned' }),
+      onRoom: () => this.#pump.wake(),
     })
+    this.#rateGate = {
+      runtime,
+      limits: backend.limits,
+      admit: (run) => this.#dispatch.admitted(run),
+      defer: (run, waitMs) => this.#vacate(run, { kind: 'deferred', waitMs }),
+      giveBack: (run) => this.#vacate(run, { kind: 'returned' }),
+    }
     this.#pump = new Pump({
       runtime,
       jobs: backend.jobs,
@@ -138,7 +146,6 @@ export class Engine {
     if (this.#state !== 'idle') return
     await this.#queues.start()
     await this.#life.start()
-    this.#stopSlots = this.#options.slots.onFree(() => this.#dispatch.startWaiting())
     this.#state = 'working'
     this.#poller.start()
     this.#options.events.emit('workerStarted', { worker: this.id })
@@ -178,7 +185,7 @@ export class Engine {
       })
     }
     this.#state = 'stopped'
-    this.#stopSlots?.()
+    this.#dispatch.stop()
     this.#queues.stop()
     this.#pump.stop()
     this.#deadlines.stop()
@@ -216,6 +223,7 @@ export class Engine {
     const runs = jobs.map((claimed) => {
       const run = new JobRun(claimed, this.#options.definition(claimed.name), demand.worker, nowMs, this.#onDeadline)
       this.#runs.set(claimed.lease, run)
+      this.#options.slots.hold()
       return run
     })
     // Jobs that were claimed by a life that is over are not ours to start.
@@ -226,13 +234,7 @@ export class Engine {
       }
       return
     }
-    passRateGate(runs, {
-      runtime: this.#options.runtime,
-      limits: this.#options.backend.limits,
-      admit: (admitted) => this.#dispatch.add(admitted),
-      defer: (run, waitMs) => this.#settle(run, { kind: 'deferred', waitMs }),
-      giveBack: (run) => this.#settle(run, { kind: 'returned' }),
-    })
+    this.#dispatch.add(runs)
   }
 
   #start(run: JobRun): void {
@@ -252,7 +254,11 @@ export class Engine {
   readonly #onDeadline = (run: JobRun): void => {
     const { timeoutMs } = run.claimed
     const reason = new MillraceError('JOB_TIMEOUT', `the job ran longer than its timeout of ${timeoutMs} ms`)
-    this.#abort(run, { reason, outcome: { kind: 'timed-out', timeoutMs } })
+    // One turn of the loop first: after a blocked loop the end of this very run may be waiting to be delivered.
+    void this.#options.runtime.clock.breathe().then(() => {
+      if (run.dueMs <= this.#options.runtime.clock.monoMs())
+        this.#abort(run, { reason, outcome: { kind: 'timed-out', timeoutMs } })
+    })
   }
 
   #end(run: JobRun, outcome: Outcome): void {
@@ -271,22 +277,29 @@ export class Engine {
   }
 
   #policyOf({ definition, claimed }: JobRun): RunPolicy {
-    const { classifiers, unknownErrors } = this.#options
-    return {
-      retry: definition?.retry ?? this.#queues.retryOf(claimed.queue) ?? DEFAULT_RETRY,
-      classifiers: definition?.classify === undefined ? classifiers : [definition.classify, ...classifiers],
-      unknownErrors: definition?.unknownErrors ?? unknownErrors,
-    }
+    return runPolicy(definition, this.#queues.retryOf(claimed.queue), this.#options)
+  }
+
+  /** A run that has a slot and was not started. */
+  #vacate(run: JobRun, outcome: Outcome): void {
+    this.#dispatch.vacate(run, () => this.#settle(run, outcome))
+    if (this.#dispatch.running === 0) this.#onQuiet?.()
   }
 
   #verdict({ run, transition }: Settlement, verdict: Verdict): void {
     if (run === null) return
     if (transition.edge === 'report') {
       if (verdict === 'stale' || verdict === 'missing') this.#leaseLost(run, 'a report was refused')
+      else if (transition.progress !== undefined) this.#tellProgress(run, transition.progress)
       return
     }
-    this.#runs.delete(run.claimed.lease)
+    if (this.#runs.delete(run.claimed.lease)) this.#options.slots.letGo()
     reportVerdict(run, transition, verdict, this.#verdicts)
+  }
+
+  #tellProgress({ claimed, worker }: JobRun, progress: JsonText): void {
+    const { id, name, queue, attemptCount } = claimed
+    this.#options.events.emit('progress', { id, name, queue, worker, attempt: attemptCount + 1, progress })
   }
 
   #report(run: JobRun): void {

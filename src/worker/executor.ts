@@ -101,7 +101,7 @@ export class Executor {
 
 function outcomeOfReturn(value: unknown, name: string): Outcome {
   if (value === undefined) return DONE
-  if (value instanceof OutcomeSignal) return value.outcome
+  if (isSignal(value)) return value.outcome
   try {
     return { kind: 'done', result: encodePayload(value, `the result of '${name}'`, RESULT_LIMIT).text }
   } catch (error) {
@@ -111,7 +111,16 @@ function outcomeOfReturn(value: unknown, name: string): Outcome {
 }
 
 function outcomeOfThrow(error: unknown): Outcome {
-  return error instanceof OutcomeSignal ? error.outcome : { kind: 'threw', error }
+  return isSignal(error) ? error.outcome : { kind: 'threw', error }
+}
+
+// A revoked proxy throws at every touch, even here.
+function isSignal(value: unknown): value is OutcomeSignal {
+  try {
+    return value instanceof OutcomeSignal
+  } catch {
+    return false
+  }
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

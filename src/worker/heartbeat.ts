@@ -1,6 +1,7 @@
 // Keeps the life of a worker: beats, trust, cancellations and commands that come back with a beat. The
 // beats come from a loop in this thread, or from a thread of their own where the store can be reached from
 // one, so that a handler that blocks the loop does not lose its jobs.
+import { MillraceError } from '../core/errors.ts'
 import type { LeaseRef, WorkerId } from '../core/job.ts'
 import { bounded } from '../runtime/bounded.ts'
 import { createLoop } from '../runtime/service.ts'
@@ -88,6 +89,7 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
     async start() {
       // The first beat opens the trust window, so nothing is claimed before the store has answered once.
       await beatHere()
+      if (lost) throw new MillraceError('LEASE_LOST', `worker ${worker} was declared dead before its first beat`)
       stopListening = options.wakeups.listen([controlTopic(worker)], () => source.now())
       await source.start()
     },

@@ -115,13 +115,14 @@ export class Life {
   }
 
   #beginAgain(): void {
-    this.#id = this.#options.runtime.newId() as WorkerId // minted here
-    this.#claimNo = 0
     void this.#rebirth?.stop()
     const rebirth = createLoop({
       name: 'new worker life',
       runtime: this.#options.runtime,
       pass: async () => {
+        // Every try is a life of its own: the one before may have been declared dead while it waited.
+        this.#id = this.#options.runtime.newId() as WorkerId // minted here
+        this.#claimNo = 0
         await this.#begin()
         void rebirth.stop()
         return 0

@@ -8,7 +8,7 @@ import { decideOutcome } from '../core/decide.ts'
 import type { ClaimedJob, LeaseRef, WorkerId } from '../core/job.ts'
 import { LIMITS } from '../core/limits.ts'
 import { isPlanted } from '../core/planted.ts'
-import { DEFAULT_RETRY } from '../core/retry.ts'
+import { DEFAULT_POLICY } from '../core/policy.ts'
 import type { Transition, Verdict } from '../core/transition.ts'
 import type { Timer } from '../runtime/clock.ts'
 import type { Runtime } from '../runtime/runtime.ts'
@@ -177,6 +177,5 @@ export class Pump {
 
 function giveBack({ jobId, lease }: LeaseRef): Transition {
   const facts = { id: jobId, lease, attemptCount: 0, maxAttempts: 1, crashCount: 0 }
-  const policy = { retry: DEFAULT_RETRY, classifiers: [], unknownErrors: 'retry' } as const
-  return decideOutcome(facts, { outcome: { kind: 'returned' }, ranMs: 0, nowMs: 0 }, policy, () => 0)
+  return decideOutcome(facts, { outcome: { kind: 'returned' }, ranMs: 0, nowMs: 0 }, DEFAULT_POLICY, () => 0)
 }

@@ -1,9 +1,20 @@
-// How many jobs may run at once in this process, shared by the engines of several connections.
+// How many jobs may run at once in this process, shared by the engines of several connections. A job that
+// must run alone gets the process for itself: nothing else runs, and nothing else is even held.
+
+/** One of the engines that share the slots. */
+export interface SlotUser {
+  /** A slot is free, or the process is everybody's again. */
+  onSlot(): void
+  /** Another engine wants the process for itself: give back whatever has not started. */
+  onYield(): void
+}
 
 export class Slots {
   readonly max: number
   #used = 0
-  readonly #onFree = new Set<() => void>()
+  #held = 0
+  #exclusive: SlotUser | undefined
+  #users: SlotUser[] = []
 
   constructor(max: number) {
     this.max = max
@@ -17,18 +28,61 @@ export class Slots {
     return this.max - this.#used
   }
 
+  get isShared(): boolean {
+    return this.#users.length > 1
+  }
+
+  join(user: SlotUser): void {
+    this.#users.push(user)
+  }
+
+  leave(user: SlotUser): void {
+    this.#users = this.#users.filter((other) => other !== user)
+    this.release(user)
+  }
+
+  mayUse(user: SlotUser): boolean {
+    return this.#exclusive === undefined || this.#exclusive === user
+  }
+
   take(): void {
     this.#used += 1
   }
 
   giveBack(): void {
     this.#used -= 1
-    for (const listener of this.#onFree) listener()
+    this.#offer()
   }
 
-  /** Called after a slot was given back; answers the way to stop. */
-  onFree(listener: () => void): () => void {
-    this.#onFree.add(listener)
-    return () => this.#onFree.delete(listener)
+  /** A job was claimed, or its end was confirmed by the store. */
+  hold(): void {
+    this.#held += 1
+  }
+
+  letGo(): void {
+    this.#held -= 1
+    if (this.#exclusive !== undefined) this.#exclusive.onSlot()
+  }
+
+  /** Asks for the process; true when nothing but this one job is held any more. */
+  reserve(user: SlotUser): boolean {
+    if (this.#exclusive === undefined) {
+      this.#exclusive = user
+      for (const other of this.#users) if (other !== user) other.onYield()
+    }
+    return this.#exclusive === user && this.#used === 0 && this.#held === 1
+  }
+
+  release(user: SlotUser): void {
+    if (this.#exclusive !== user) return
+    this.#exclusive = undefined
+    this.#offer()
+  }
+
+  // The one who was asked first last time comes last now, so a long backlog cannot keep the others out.
+  #offer(): void {
+    const [first, ...others] = this.#users
+    if (first !== undefined && others.length > 0) this.#users = [...others, first]
+    for (const user of this.#users) user.onSlot()
   }
 }

@@ -275,7 +275,7 @@ test('J3 a queue is made once, with the declared settings', async () => {
 })
 
 test('J13 jobs go to the connection of their kind or queue, and one call stays on one', async () => {
-  const far = defineJob({ name: 'far', connection: 'eu', run: () => 1 })
+  const far = defineJob({ name: 'far', queue: 'far', connection: 'eu', run: () => 1 })
   const [near, eu] = [memory(), memory()]
   const connections = { default: near, eu }
   const queues = { ticks: { connection: 'eu' } }

@@ -13,8 +13,10 @@ const jobId = '019f0000-0000-7000-8000-000000000000' as JobId
 
 function idempotency() {
   const world = setup()
-  const as = (lease: number, job = jobId, ttlMs = 60_000) =>
-    createIdempotent(world.backend.notes, world.runtime, { jobId: job, lease: lease as LeaseNumber, kind: 'k', ttlMs })
+  const as = (lease: number, job = jobId, isLive = () => true) => {
+    const holder = { jobId: job, lease: lease as LeaseNumber, kind: 'k', ttlMs: 60_000, isLive }
+    return createIdempotent(world.backend.notes, world.runtime, holder)
+  }
   return { ...world, as }
 }
 const otherJob = '019f0000-0000-7000-8000-000000000009' as JobId
@@ -46,11 +48,13 @@ test('D10 a re-run with a newer lease takes over at once, others wait for the ho
 
 test('a holder that does not finish makes others busy, and a crashed one blocks only for its time', async () => {
   const { as, clock } = idempotency()
-  void as(1, jobId, 60_000)('pay', () => new Promise<string>(() => undefined))
-  await clock.advance(1)
+  let live = true
+  void as(1, jobId, () => live)('pay', () => new Promise<string>(() => undefined))
+  await clock.advance(90_000)
   const busy = as(1, otherJob)('pay', () => 'x', { wait: '5s' })
   await expect(during(clock, busy)).rejects.toMatchObject({ code: 'IDEMPOTENCY_BUSY', retryable: true })
-  await clock.advance(60_000)
+  live = false
+  await clock.advance(61_000)
   expect(await as(1, otherJob)('pay', () => 'x')).toBe('x')
 })
 

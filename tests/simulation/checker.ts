@@ -169,6 +169,8 @@ export class Checker {
     } else if (before.status === 'scheduled' && record.lastEdge !== 'cancel') this.#count('promote')
     else if ((EDGES[record.lastEdge] as Edge).to.includes(record.status) && record.lastEdge !== 'enqueue')
       this.#count(record.lastEdge)
+    if (before?.status === 'queued' && record.status === 'blocked' && record.lastEdge !== 'replace')
+      this.#count('withhold')
     if (before?.status === 'blocked' && !isFinal(record.status) && record.status !== 'blocked') this.#count('admit')
   }
 

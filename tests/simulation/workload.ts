@@ -93,6 +93,7 @@ function enqueueOne(random: Random, ledger: Ledger): Act['run'] {
 function draw(random: Random): readonly [JobKind, EnqueueOptions] {
   const options: { -readonly [Name in keyof EnqueueOptions]: EnqueueOptions[Name] } = {}
   if (random.chance(0.25)) options.priority = random.pick([5, 60, 100, 300])
+  if (random.chance(0.15)) options.attempts = 1
   if (random.chance(0.3)) return ['limited', { ...options, limitKey: random.pick(LIMITED_KEYS) }]
   const special = random.int(0, 5)
   if (special === 0) options.delay = random.int(1, 4_000)

@@ -76,13 +76,18 @@ function takeSlots(world: World, queue: QueueState, record: JobRecord): void {
   queue.slots.used += 1
 }
 
+/** A job that was running when a limit was set counts against it. */
+export function countRunning(world: World, queue: QueueState, record: JobRecord): void {
+  takeSlots(world, queue, record)
+}
+
 function takeKeySlot(world: World, queue: QueueState, record: JobRecord): void {
   if (record.limitKey === null || queue.config.limits.perKeyConcurrency === null || record.holdsKeySlot) return
   record.holdsKeySlot = true
   keyGate(world, record).used += 1
 }
 
-function keyGate(world: World, record: JobRecord): SlotGate {
+export function keyGate(world: World, record: JobRecord): SlotGate {
   const key = keySlotOf(record)
   let gate = world.keySlots.get(key)
   if (gate === undefined) world.keySlots.set(key, (gate = new SlotGate()))

@@ -13,7 +13,7 @@ export function memoryBatches(world: World): BatchStore {
         if (world.batches.has(batch.id)) return
         const fresh = { counts: EMPTY_COUNTS, sealed: false, cancelled: false, finishedAtMs: null }
         const record: BatchRecord = { ...batch, ...fresh, createdAtMs: world.nowMs() }
-        world.batches.set(batch.id, { record, live: new Set() })
+        world.batches.set(batch.id, { record, live: new Set(), kept: 0 })
       }),
     get: (id) => world.run(() => world.batches.get(id)?.record ?? null),
     list: (page) => world.run(() => listBatches(world, page)),

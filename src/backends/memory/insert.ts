@@ -6,9 +6,9 @@ import { isFinal } from '../../core/job.ts'
 import type { JobId, NewJob, ParentFailurePolicy } from '../../core/job.ts'
 import { isPlanted } from '../../core/planted.ts'
 import type { InsertRefusal, InsertReply, InsertResult } from '../../store/ports.ts'
-import { admitJob, releaseSlots } from './admission.ts'
-import { leave } from './places.ts'
+import { admitJob } from './admission.ts'
 import { JobRecord } from './record.ts'
+import { replaceHolder } from './replace.ts'
 import { holdKey, holderOf } from './unique.ts'
 import type { World } from './world.ts'
 
@@ -18,19 +18,24 @@ export function insertJobs(world: World, jobs: readonly NewJob[]): InsertReply {
   const results: InsertResult[] = []
   /** A duplicate in this call stands for its holder, also as a parent of others. */
   const standsFor = new Map<JobId, JobId>()
-  const written: { readonly record: JobRecord; readonly job: NewJob }[] = []
+  const written = new Map<JobRecord, NewJob>()
   for (const job of jobs) {
     const result = writeOne(world, job, written)
     results.push(result)
     if (result.id !== job.id) standsFor.set(job.id, result.id)
   }
-  for (const { record, job } of written) {
-    for (const { parent, onFailure } of job.dependsOn ?? []) {
-      const parentRecord = world.jobs.get(standsFor.get(parent) ?? parent)
+  for (const [record, { dependsOn }] of written) {
+    if (dependsOn === undefined) continue
+    record.dependsOn = dependsOn.map(({ parent, onFailure }) => ({
+      parent: standsFor.get(parent) ?? parent,
+      onFailure,
+    }))
+    for (const { parent, onFailure } of record.dependsOn) {
+      const parentRecord = world.jobs.get(parent)
       if (parentRecord !== undefined) dependOn(world, record, parentRecord, onFailure)
     }
   }
-  for (const { record } of written) {
+  for (const record of written.keys()) {
     admitJob(world, record)
     world.onChange?.(record)
   }
@@ -57,11 +62,12 @@ function findRefusal(world: World, jobs: readonly NewJob[]): InsertRefusal | nul
   return null
 }
 
-function writeOne(world: World, job: NewJob, written: { record: JobRecord; job: NewJob }[]): InsertResult {
+function writeOne(world: World, job: NewJob, written: Map<JobRecord, NewJob>): InsertResult {
   if (world.jobs.has(job.id)) return { id: job.id, outcome: 'already' }
   const held = job.unique === undefined ? null : holderOf(world, job.queue, job.unique)
   if (held !== null) {
-    const replaced = job.unique?.onDuplicate !== 'keep' && replaceHolder(world, held.holder, job, written)
+    const replaced =
+      job.unique?.onDuplicate !== 'keep' && replaceHolder(world, held.holder, job, (holder) => written.has(holder))
     return { id: held.holder, outcome: replaced ? 'replaced' : 'duplicate' }
   }
   const queue = world.queue(job.queue)
@@ -71,7 +77,7 @@ function writeOne(world: World, job: NewJob, written: { record: JobRecord; job: 
   world.order.push(record)
   holdKey(world, record)
   joinBatch(world, record)
-  written.push({ record, job })
+  written.set(record, job)
   return { id: record.id, outcome: 'inserted' }
 }
 
@@ -80,6 +86,7 @@ function joinBatch(world: World, record: JobRecord): void {
   if (batch === undefined) return
   batch.record = { ...batch.record, counts: moveCount(batch.record.counts, null, 'pending') }
   batch.live.add(record)
+  batch.kept += 1
 }
 
 export function dependOn(world: World, child: JobRecord, parent: JobRecord, policy: ParentFailurePolicy): void {
@@ -105,43 +112,4 @@ export function orphan(
   child.pendingParents += 1
   child.orphaned ??= { parent: parent.id, parentStatus, policy }
   world.orphans.add(child)
-}
-
-/** A holder that has not started takes the place of the new request: its content, and with debounce its time. */
-function replaceHolder(world: World, id: JobId, job: NewJob, written: readonly { record: JobRecord }[]): boolean {
-  const holder = world.jobs.get(id)
-  if (holder === undefined || isFinal(holder.status) || holder.status === 'running') return false
-  const inThisCall = written.some(({ record }) => record === holder)
-  const config = world.queue(job.queue).config
-  if (!inThisCall) leave(world, holder)
-  holder.name = job.name
-  holder.payload = job.payload
-  holder.timeoutMs = job.timeoutMs
-  holder.priority = job.priority ?? config.defaultPriority
-  holder.maxAttempts = job.maxAttempts ?? config.defaultAttempts
-  holder.tags = job.tags ?? []
-  holder.meta = job.meta ?? null
-  holder.updatedAtMs = world.nowMs()
-  holder.lastEdge = 'replace'
-  holder.lastEdgeLease = 0
-  if (job.unique?.onDuplicate === 'debounce') {
-    holder.runAtMs = Math.max(job.runAtMs ?? 0, world.nowMs() + (job.delayMs ?? 0))
-    holder.waitsFor = null
-  }
-  if (inThisCall) return true
-  returnToPlace(world, holder)
-  world.onChange?.(holder)
-  return true
-}
-
-// A ready holder whose time did not move keeps its place in the order; any other goes through the gates.
-function returnToPlace(world: World, holder: JobRecord): void {
-  if (holder.status === 'queued' && holder.runAtMs <= world.nowMs()) {
-    const queue = world.queue(holder.queue)
-    queue.counts.queued += 1
-    queue.ready.add(holder)
-    return
-  }
-  releaseSlots(world, holder)
-  admitJob(world, holder)
 }

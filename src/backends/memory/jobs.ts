@@ -1,9 +1,10 @@
 // The write path of the seam over the world.
 import { isPlanted } from '../../core/planted.ts'
 import type { DueJob, DueKind, JobStore, PromoteReply, PruneRule } from '../../store/ports.ts'
-import { admitJob, admitWaiting } from './admission.ts'
+import { admitJob } from './admission.ts'
 import { claimJobs, extendLeases, listHoldings } from './claim.ts'
 import { insertJobs } from './insert.ts'
+import { applyLimits } from './limit-change.ts'
 import { enterReady, leave } from './places.ts'
 import { snapshot } from './record.ts'
 import type { JobRecord } from './record.ts'
@@ -36,25 +37,9 @@ function promote(world: World, limit: number): PromoteReply {
     world.onChange?.(next)
     promoted += 1
   }
-  promoted += admitWidened(world, limit - promoted)
+  promoted += applyLimits(world, limit - promoted)
   const first = world.scheduled.first()
   return { promoted, nextDueInMs: first === null ? null : Math.max(first.runAtMs - nowMs, 0) }
-}
-
-/** Waiters of queues whose limits were changed; bounded, the rest follows in the next pass. */
-function admitWidened(world: World, limit: number): number {
-  let admitted = 0
-  for (const name of world.widened) {
-    const { config, slots } = world.queue(name)
-    for (const [key, gate] of world.keySlots) {
-      if (!key.startsWith(`${name}\0`)) continue
-      admitted += admitWaiting(world, gate, config.limits.perKeyConcurrency, limit - admitted)
-    }
-    admitted += admitWaiting(world, slots, config.limits.concurrency, limit - admitted)
-    if (admitted >= limit) return admitted
-    world.widened.delete(name)
-  }
-  return admitted
 }
 
 function* listDue(world: World, kind: DueKind, limit: number): Iterable<DueJob> {
@@ -92,13 +77,27 @@ function prune(world: World, rules: readonly PruneRule[], limit: number): number
         if (pruned >= limit || (oldest.finishedAtMs ?? nowMs) > nowMs - olderThanMs) break
         leave(world, oldest)
         forget(world, oldest)
+        const batch = oldest.batch === null ? undefined : world.batches.get(oldest.batch)
+        if (batch !== undefined) batch.kept -= 1
         pruned += 1
       }
     }
   }
+  pruneBatches(world, rules, nowMs, limit)
   sweepKeys(world, limit)
   sweepRates(world, nowMs, limit)
   return pruned
+}
+
+/** A finished batch goes when its last job has gone and it is as old as the jobs that are kept longest. */
+function pruneBatches(world: World, rules: readonly PruneRule[], nowMs: number, limit: number): void {
+  const olderThanMs = Math.max(0, ...rules.map((rule) => rule.olderThanMs))
+  let seen = 0
+  for (const [id, { record, kept }] of world.batches) {
+    if (kept === 0 && record.finishedAtMs !== null && record.finishedAtMs <= nowMs - olderThanMs)
+      world.batches.delete(id)
+    if (++seen >= limit) return
+  }
 }
 
 // A bucket whose line lies in the past is as good as none.

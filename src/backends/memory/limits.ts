@@ -14,7 +14,8 @@ export function memoryLimits(world: World): LimitStore {
 }
 
 function take(world: World, { queue: name, key }: RateRequest): RateReply {
-  const queue = world.queue(name)
+  const queue = world.queues.get(name)
+  if (queue === undefined) return { ok: true }
   const nowMs = world.nowMs()
   const granted: [string, RateState][] = []
   let waitMs = 0
@@ -34,7 +35,8 @@ function take(world: World, { queue: name, key }: RateRequest): RateReply {
 }
 
 function inspect(world: World, name: string, key: string | undefined): LimitUse {
-  const queue = world.queue(name)
+  const queue = world.queues.get(name)
+  if (queue === undefined) return { slotsUsed: 0, slotsLimit: null, waiting: 0, nextTokenInMs: null }
   const { limits } = queue.config
   const gate = key === undefined ? queue.slots : world.keySlots.get(scoped(name, key))
   const rate = key === undefined ? limits.rate : limits.perKeyRate

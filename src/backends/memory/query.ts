@@ -1,6 +1,7 @@
 // Reading the world. Pages are bounded; a filter walks the jobs from the newest, which is good enough for
 // tests and tools and never touches the hot path.
 import { EDGES } from '../../core/edges.ts'
+import { MillraceError } from '../../core/errors.ts'
 import type { AttemptRow, JobStatus } from '../../core/job.ts'
 import type { Json } from '../../core/json.ts'
 import { LIMITS } from '../../core/limits.ts'
@@ -29,6 +30,7 @@ export function memoryQuery(world: World): JobQuery {
 function listJobs(world: World, filter: JobFilter, page: PageRequest): Page<StoredJob> {
   const limit = Math.min(page.limit, LIMITS.pageSizeMax)
   const items: StoredJob[] = []
+  if (page.cursor !== undefined && !/^\d{1,15}$/.test(page.cursor)) throw badCursor(page.cursor)
   let index = (page.cursor === undefined ? world.order.length : indexOf(world, Number(page.cursor))) - 1
   for (; index >= 0; index--) {
     const record = world.order[index]
@@ -37,6 +39,11 @@ function listJobs(world: World, filter: JobFilter, page: PageRequest): Page<Stor
     items.push(snapshot(record))
   }
   return { items }
+}
+
+function badCursor(cursor: string): MillraceError {
+  const message = `${JSON.stringify(cursor.slice(0, 40))} is not a cursor of an earlier page: pass \`nextCursor\` as it was given`
+  return new MillraceError('INVALID_OPTION', message, { details: { option: 'cursor' } })
 }
 
 /** Where the record with this number is, or would be, in the order of insert. */

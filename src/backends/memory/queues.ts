@@ -1,7 +1,9 @@
 // Queue records of the memory backend.
+import { LIMITS } from '../../core/limits.ts'
 import { defaultQueue } from '../../store/queue-defaults.ts'
 import type { QueueStore } from '../../store/queue-store.ts'
-import { CONFIG_TOPIC, readyTopic } from '../../store/wakeups.ts'
+import { CONFIG_TOPIC, SCHEDULED_TOPIC } from '../../store/wakeups.ts'
+import { applyLimits } from './limit-change.ts'
 import { QueueState } from './world.ts'
 import type { World } from './world.ts'
 
@@ -29,9 +31,11 @@ export function memoryQueues(world: World): QueueStore {
         const queue = world.queue(name)
         queue.config = { ...queue.config, ...change, name, version: queue.config.version + 1 }
         queue.ready.setBounds(queue.config.lanes)
-        world.widened.add(name)
+        world.relimited.add(name)
+        applyLimits(world, LIMITS.maintenanceBatchMax)
         world.ring(CONFIG_TOPIC)
-        world.ring(readyTopic(name))
+        world.ring(queue.readyTopic)
+        if (world.relimited.size > 0) world.ring(SCHEDULED_TOPIC)
         return queue.config
       }),
     get: (name) => world.run(() => world.queues.get(name)?.config ?? null),

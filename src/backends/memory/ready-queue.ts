@@ -31,9 +31,13 @@ export class ReadyQueue {
     return record
   }
 
+  *records(): Iterable<JobRecord> {
+    for (const lane of this.#lanes) yield* lane.records()
+  }
+
   setBounds(bounds: LaneBounds): void {
     if (bounds[0] === this.#bounds[0] && bounds[1] === this.#bounds[1]) return
-    const records = this.#lanes.flatMap((lane) => [...lane.records()])
+    const records = [...this.records()]
     for (const record of records) this.remove(record)
     this.#bounds = bounds
     for (const record of records) this.add(record)

@@ -4,6 +4,7 @@ import type { JobState } from '../../core/apply.ts'
 import type { EdgeName } from '../../core/edges.ts'
 import type {
   AttemptRow,
+  Dependency,
   JobId,
   LeaseNumber,
   LogLine,
@@ -25,6 +26,7 @@ export interface Orphaned {
 
 const NO_TAGS: readonly string[] = []
 const NO_PARENTS: readonly JobId[] = []
+const NO_DEPENDENCIES: readonly Dependency[] = []
 
 export class JobRecord implements JobState {
   id: JobId
@@ -53,7 +55,6 @@ export class JobRecord implements JobState {
   group: string | null
   limitKey: string | null
   uniqueKey: string | null
-  parents: readonly JobId[]
   schedule: StoredJob['schedule']
   waitsFor: WaitReason | null = null
   cancelRequested = false
@@ -77,6 +78,8 @@ export class JobRecord implements JobState {
   heapKeyMs = 0
 
   readonly unique: UniqueHold | null
+  /** Set when the call that inserts it knows which jobs stand for its parents. */
+  dependsOn: readonly Dependency[] = NO_DEPENDENCIES
   pendingParents = 0
   orphaned: Orphaned | null = null
   children: { readonly child: JobRecord; readonly policy: ParentFailurePolicy }[] | null = null
@@ -114,10 +117,13 @@ export class JobRecord implements JobState {
     this.limitKey = job.limitKey ?? null
     this.unique = job.unique ?? null
     this.uniqueKey = job.unique?.key ?? null
-    this.parents = job.dependsOn?.map(({ parent }) => parent) ?? NO_PARENTS
     this.schedule = job.schedule ?? null
     this.replayOf = job.replayOf ?? null
     this.no = no
+  }
+
+  get parents(): readonly JobId[] {
+    return this.dependsOn.length === 0 ? NO_PARENTS : this.dependsOn.map(({ parent }) => parent)
   }
 }
 

@@ -70,6 +70,8 @@ function move(world: World, record: JobRecord, settled: Transition, nowMs: numbe
   }
   if (settled.edge === 'retry' && isPlanted('group-freed-on-retry')) releaseGroup(world, record)
   record.waitsFor = settled.waitsFor ?? null
+  // A deferred job has its place in the rate line already.
+  if (settled.edge === 'defer') record.rateReserved = true
   if (settled.delayMs === undefined) record.runAtMs = nowMs
   admitJob(world, record)
 }
@@ -117,9 +119,12 @@ function reviveGates(world: World, record: JobRecord): void {
   if (record.unique?.mode === 'until-finished') holdKey(world, record)
   record.orphaned = null
   record.pendingParents = 0
-  for (const id of record.parents) {
+  for (const { parent: id, onFailure } of record.dependsOn) {
     const parent = world.jobs.get(id)
-    if (parent !== undefined && !isFinal(parent.status)) dependOn(world, record, parent, 'fail')
+    if (parent === undefined || isFinal(parent.status)) continue
+    // It may still be in the list of this parent, from its earlier life.
+    parent.children = parent.children?.filter(({ child }) => child !== record) ?? null
+    dependOn(world, record, parent, onFailure)
   }
 }
 
@@ -133,6 +138,7 @@ function erase(world: World, record: JobRecord): void {
   if (batch !== undefined) {
     batch.record = { ...batch.record, counts: moveCount(batch.record.counts, countedAs(record.status), null) }
     batch.live.delete(record)
+    batch.kept -= 1
   }
   tellChildren(world, record)
   if (batch !== undefined) completeBatch(world, batch)

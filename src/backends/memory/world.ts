@@ -60,6 +60,8 @@ export interface BatchState {
   record: BatchRecord
   /** Its jobs that are not final. */
   readonly live: Set<JobRecord>
+  /** How many of its jobs are still stored. */
+  kept: number
 }
 
 export interface UniqueEntry {
@@ -72,6 +74,7 @@ export interface UniqueEntry {
 export class World {
   readonly #clock: Clock
   #open = true
+  #users = 0
   readonly jobs = new Map<JobId, JobRecord>()
   /** By order of insert; erased jobs stay in it until the next sweep. */
   order: JobRecord[] = []
@@ -84,8 +87,8 @@ export class World {
   readonly rates = new Map<string, RateState>()
   readonly uniques = new Map<string, UniqueEntry>()
   readonly orphans = new Set<JobRecord>()
-  /** Queues whose limits were widened: `promote` admits their waiters. */
-  readonly widened = new Set<string>()
+  /** Queues whose limits were changed and not yet applied to the jobs that are there. */
+  readonly relimited = new Set<string>()
   readonly batches = new Map<BatchId, BatchState>()
   readonly cancelledBatches = new Set<BatchState>()
   readonly schedules = new Map<string, ScheduleRecord>()
@@ -115,11 +118,15 @@ export class World {
     return this.#clock.nowMs()
   }
 
+  /** Several clients may share one store; it closes when the last of them has stopped. */
   open(): void {
+    this.#users += 1
     this.#open = true
   }
 
   close(): void {
+    this.#users = Math.max(this.#users - 1, 0)
+    if (this.#users > 0) return
     this.#open = false
     this.listeners.clear()
     this.finishedListeners = 0
@@ -158,12 +165,19 @@ export class World {
     return created
   }
 
-  // Listeners run after the atom, never inside it; one that throws must not hide the result.
+  // Listeners run after the atom, never inside it. A hint may be lost, and one whose listener throws is: the
+  // write took effect, so its caller must not hear of it.
   #ringAll(): void {
     const topics = [...this.#rings]
     this.#rings.clear()
     for (const topic of topics) {
-      for (const listener of this.listeners.get(topic) ?? []) listener(topic)
+      for (const listener of this.listeners.get(topic) ?? []) {
+        try {
+          listener(topic)
+        } catch {
+          continue
+        }
+      }
     }
   }
 }

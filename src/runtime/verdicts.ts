@@ -1,10 +1,17 @@
 // What follows a verdict: events, log lines and the hooks for dead letters. A job is reported as completed
 // or failed only after the store has said so.
-import type { AnyJob, FailedHook } from '../core/definition.ts'
+import type { AttemptError } from '../core/attempt-error.ts'
+import type { AnyJob, FailedHook, FailedInfo } from '../core/definition.ts'
+import type { ClaimedJob, WorkerId } from '../core/job.ts'
 import type { Transition, Verdict } from '../core/transition.ts'
-import type { EndedEvent, EventHub } from '../runtime/events.ts'
-import type { Logger } from '../runtime/logger.ts'
-import type { JobRun } from './job-run.ts'
+import type { EndedEvent, EventHub } from './events.ts'
+import type { Logger } from './logger.ts'
+
+export interface EndedRun {
+  readonly claimed: ClaimedJob
+  readonly worker: WorkerId
+  readonly definition: AnyJob | undefined
+}
 
 export interface VerdictOptions {
   readonly events: EventHub
@@ -13,7 +20,7 @@ export interface VerdictOptions {
   readonly onFailed: FailedHook | undefined
 }
 
-export function reportVerdict(run: JobRun, transition: Transition, verdict: Verdict, options: VerdictOptions): void {
+export function reportVerdict(run: EndedRun, transition: Transition, verdict: Verdict, options: VerdictOptions): void {
   const { events, logger } = options
   if (verdict === 'stale' || verdict === 'missing' || verdict === 'conflict') {
     if (transition.edge === 'return' || transition.edge === 'defer') return
@@ -26,10 +33,12 @@ export function reportVerdict(run: JobRun, transition: Transition, verdict: Verd
   }
   const settled = verdict === 'alternative' ? (transition.ifCancelRequested ?? transition) : transition
   emitEnd(run, settled, events)
-  if (settled.edge === 'fail') tellFailed(run, settled, run.definition, options)
+  if (settled.edge !== 'fail' || settled.error === undefined) return
+  const hooks = [run.definition?.onFailed, options.onFailed]
+  tellFailed(failedInfo(run, settled.error, options.connection), hooks, logger)
 }
 
-function emitEnd(run: JobRun, settled: Transition, events: EventHub): void {
+function emitEnd(run: EndedRun, settled: Transition, events: EventHub): void {
   const name = END_EVENTS[settled.edge]
   if (name === undefined || !events.has(name)) return
   const { claimed } = run
@@ -57,21 +66,17 @@ const END_EVENTS: Partial<Record<Transition['edge'], 'completed' | 'cancelled' |
   retry: 'retried',
 }
 
-function tellFailed(run: JobRun, settled: Transition, definition: AnyJob | undefined, options: VerdictOptions): void {
-  const { claimed } = run
-  if (settled.error === undefined) return
-  const info = {
-    id: claimed.id,
-    name: claimed.name,
-    queue: claimed.queue,
-    connection: options.connection,
-    attempts: claimed.attemptCount + 1,
-    error: settled.error,
-  }
-  for (const hook of [definition?.onFailed, options.onFailed]) {
+function failedInfo({ claimed }: EndedRun, error: AttemptError, connection: string): FailedInfo {
+  const { id, name, queue, attemptCount } = claimed
+  return { id, name, queue, connection, attempts: attemptCount + 1, error }
+}
+
+/** Runs the hooks of the kind and of the system; one that throws is reported and disturbs nobody. */
+export function tellFailed(failed: FailedInfo, hooks: readonly (FailedHook | undefined)[], logger: Logger): void {
+  for (const hook of hooks) {
     if (hook === undefined) continue
     Promise.resolve()
-      .then(() => hook(info))
-      .catch((error: unknown) => options.logger.error({ jobId: claimed.id, error }, 'a failed hook threw'))
+      .then(() => hook(failed))
+      .catch((error: unknown) => logger.error({ jobId: failed.id, error }, 'a failed hook threw'))
   }
 }

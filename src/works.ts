@@ -1,0 +1,168 @@
+// The works of one process: its workers, and the maintenance that runs while there are any.
+import { hostname } from 'node:os'
+import type { ClientInternals } from './client/client.ts'
+import type { AnyJob, FailedHook, RunMiddleware } from './core/definition.ts'
+import { parseDuration } from './core/duration.ts'
+import type { Duration } from './core/duration.ts'
+import { MillraceError } from './core/errors.ts'
+import { DEFAULTS, LIMITS } from './core/limits.ts'
+import { checkInteger, checkKnownOptions, checkName, invalidOption } from './core/names.ts'
+import type { SystemPolicy } from './core/policy.ts'
+import { MAINTENANCE_TIMES, createMaintenance } from './maintenance/maintenance.ts'
+import type { Runtime } from './runtime/runtime.ts'
+import type { Service } from './runtime/service.ts'
+import { tellFailed } from './runtime/verdicts.ts'
+import { startWorker } from './worker/worker.ts'
+import type { EngineParts, Worker } from './worker/worker.ts'
+
+export interface WorkOptions {
+  /** Default: the queues of all registered jobs. */
+  readonly queues?: readonly string[]
+  /** Jobs at once in this process. Default 10. */
+  readonly concurrency?: number
+  /** Between two heartbeats. Default 2.5 s. */
+  readonly heartbeat?: Duration
+  /** Without a heartbeat for this long a worker is dead. Default 10 s; the same in all processes. */
+  readonly ttl?: Duration
+}
+
+const WORK_OPTIONS = ['queues', 'concurrency', 'heartbeat', 'ttl'] as const satisfies readonly (keyof WorkOptions)[]
+
+export interface WorksParts {
+  readonly runtime: Runtime
+  readonly internals: ClientInternals<readonly AnyJob[]>
+  readonly policy: SystemPolicy
+  readonly middleware: readonly RunMiddleware[]
+  readonly onFailed: FailedHook | undefined
+  readonly maintenance: boolean
+  readonly storeTimeoutMs: number
+}
+
+export class Works {
+  readonly #parts: WorksParts
+  readonly #workers = new Set<Worker>()
+  readonly #beginning = new Set<Promise<unknown>>()
+  readonly #maintenance = new Map<string, Service>()
+  #stopped = false
+
+  constructor(parts: WorksParts) {
+    this.#parts = parts
+  }
+
+  async work(options: WorkOptions): Promise<Worker> {
+    this.#refuseIfStopped()
+    const beginning = this.#begin(options)
+    this.#beginning.add(beginning)
+    try {
+      return await beginning
+    } finally {
+      this.#beginning.delete(beginning)
+      if (this.#workers.size === 0 && this.#beginning.size === 0) await this.#stopMaintenance()
+    }
+  }
+
+  async stop(deadline: Duration | undefined): Promise<void> {
+    this.#stopped = true
+    // A worker that is just being started sees the flag and ends by itself; its error is its caller's.
+    await Promise.allSettled(this.#beginning)
+    const workers = [...this.#workers]
+    await Promise.all(workers.map((worker) => worker.stop(deadline === undefined ? {} : { deadline })))
+    await this.#stopMaintenance()
+  }
+
+  async #begin(options: WorkOptions): Promise<Worker> {
+    checkKnownOptions(options, WORK_OPTIONS, 'work')
+    const concurrency = checkInteger(
+      options.concurrency ?? DEFAULTS.concurrency,
+      'concurrency',
+      1,
+      LIMITS.concurrencyMax,
+    )
+    const times = timesOf(options)
+    const byConnection = this.#queuesByConnection(options.queues)
+    await this.#parts.internals.ensureQueues()
+    this.#refuseIfStopped()
+    for (const connection of byConnection.keys()) await this.#maintain(connection, times.ttlMs)
+    const engines = [...byConnection].map(([connection, queues]) => this.#engine(connection, queues, times))
+    const worker = await startWorker(engines, concurrency, (stopped) => this.#workerStopped(stopped))
+    this.#workers.add(worker)
+    if (this.#stopped) await worker.stop({ deadline: 0 })
+    this.#refuseIfStopped()
+    return worker
+  }
+
+  #refuseIfStopped(): void {
+    if (this.#stopped) throw new MillraceError('STOPPED', 'this Millrace was stopped; create a new one to work')
+  }
+
+  async #workerStopped(worker: Worker): Promise<void> {
+    this.#workers.delete(worker)
+    if (this.#workers.size === 0 && this.#beginning.size === 0) await this.#stopMaintenance()
+  }
+
+  async #stopMaintenance(): Promise<void> {
+    const services = [...this.#maintenance.values()]
+    this.#maintenance.clear()
+    await Promise.all(services.map((service) => service.stop()))
+  }
+
+  #queuesByConnection(asked: readonly string[] | undefined): ReadonlyMap<string, readonly string[]> {
+    const { registry, connections } = this.#parts.internals
+    if (asked?.length === 0) throw invalidOption('queues', asked, 'at least one queue, or none to work on all of them')
+    const queues = new Set(asked?.map((queue) => checkName(queue, 'queue')) ?? registry.all().map(({ queue }) => queue))
+    if (queues.size === 0) throw invalidOption('jobs', [], 'at least one registered job to work on')
+    const byConnection = new Map<string, string[]>()
+    for (const queue of queues) {
+      const connection = connections.ofQueue(queue)
+      byConnection.set(connection, [...(byConnection.get(connection) ?? []), queue])
+    }
+    return byConnection
+  }
+
+  #engine(connection: string, queues: readonly string[], times: EngineParts['times']): EngineParts {
+    const { internals, runtime, policy, middleware, onFailed, storeTimeoutMs } = this.#parts
+    const { registry, connections, hub } = internals
+    return {
+      ...policy,
+      backend: connections.backend(connection),
+      connection,
+      runtime,
+      events: hub,
+      queues,
+      definition: (name) => registry.find(name),
+      services: internals.runServices(connection),
+      middleware,
+      onFailed,
+      host: { name: hostname(), pid: process.pid },
+      times,
+      flushTimeoutMs: storeTimeoutMs,
+    }
+  }
+
+  async #maintain(connection: string, workerTtlMs: number): Promise<void> {
+    const { internals, runtime, maintenance, onFailed } = this.#parts
+    if (!maintenance || this.#maintenance.has(connection)) return
+    const { registry, connections, hub } = internals
+    const service = createMaintenance({
+      ...MAINTENANCE_TIMES,
+      workerTtlMs,
+      runtime,
+      backend: connections.backend(connection),
+      connection,
+      events: hub,
+      retryOf: (name) => registry.find(name)?.retry,
+      onFailed: (failed) => tellFailed(failed, [registry.find(failed.name)?.onFailed, onFailed], runtime.logger),
+    })
+    this.#maintenance.set(connection, service)
+    await service.start()
+  }
+}
+
+function timesOf({ heartbeat, ttl }: WorkOptions): EngineParts['times'] {
+  const heartbeatMs = parseDuration(heartbeat ?? DEFAULTS.heartbeatMs, 'heartbeat', { minMs: 10 })
+  const ttlMs = parseDuration(ttl ?? DEFAULTS.workerTtlMs, 'ttl', { minMs: 20 })
+  if (ttlMs < heartbeatMs * 2) throw invalidOption('ttl', ttlMs, `at least twice the heartbeat (${heartbeatMs} ms)`)
+  // The default margin is a fifth of the default ttl; a shorter ttl keeps the proportion.
+  const marginMs = (ttlMs * DEFAULTS.trustMarginMs) / DEFAULTS.workerTtlMs
+  return { heartbeatMs, ttlMs, marginMs, abortGraceMs: DEFAULTS.abortGraceMs }
+}
