@@ -1,4 +1,5 @@
 // What a batch may say when it is opened: its callbacks, prepared beforehand, and its metadata.
+import type { BatchId } from '../core/job.ts'
 import type { Json } from '../core/json.ts'
 import { checkKnownOptions, checkName, invalidOption } from '../core/names.ts'
 import type { NewBatch } from '../store/batch-store.ts'
@@ -21,28 +22,29 @@ export interface BatchOptions {
 
 const CALLBACKS = ['onComplete', 'onSuccess', 'onFailure'] as const
 
-/** Everything of a new batch but its id, and where it will live. */
+/** A new batch and where it will live. Its callbacks find its id in their metadata. */
 export async function planBatch(
+  id: BatchId,
   name: string,
   options: BatchOptions,
   enqueuer: Enqueuer,
   connections: Connections,
-): Promise<{ readonly batch: Omit<NewBatch, 'id'>; readonly connection: string }> {
+): Promise<{ readonly batch: NewBatch; readonly connection: string }> {
   checkKnownOptions(options, [...CALLBACKS, 'meta', 'connection'], 'batch()')
   const meta = options.meta === undefined ? null : encodeMeta(options.meta)
   checkName(name, 'batch')
-  const { callbacks, connection } = await prepareCallbacks(enqueuer, connections, options)
-  return { batch: { name, meta, callbacks }, connection }
+  const { callbacks, connection } = await prepareCallbacks(id, enqueuer, connections, options)
+  return { batch: { id, name, meta, callbacks }, connection }
 }
 
-async function prepareCallbacks(enqueuer: Enqueuer, connections: Connections, options: BatchOptions) {
+async function prepareCallbacks(id: BatchId, enqueuer: Enqueuer, connections: Connections, options: BatchOptions) {
   const prepared = new Map<(typeof CALLBACKS)[number], Prepared>()
   const spans = options.connection === undefined ? [] : [options.connection]
   for (const name of CALLBACKS) {
     const callback = options[name]
     if (callback === undefined) continue
     if (!Array.isArray(callback)) throw invalidOption(name, callback, '[job, input]')
-    const one = await enqueuer.prepare(callback[0], callback[1])
+    const one = await enqueuer.prepare(callback[0], callback[1], { meta: { batch: id } })
     prepared.set(name, one)
     spans.push(one.connection)
   }

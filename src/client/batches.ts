@@ -81,9 +81,9 @@ export function createBatchDesk({ connections, runtime, enqueuer, ending }: Batc
   }
 
   async function open(name = 'batch', options: BatchOptions = {}): Promise<OpenBatch> {
-    const { batch, connection } = await planBatch(name, options, enqueuer, connections)
     const id = runtime.newId() as BatchId // newId mints UUIDs
-    await retryStore(runtime, () => batchesOn(connection).create({ ...batch, id }))
+    const { batch, connection } = await planBatch(id, name, options, enqueuer, connections)
+    await retryStore(runtime, () => batchesOn(connection).create(batch))
     return { id, connection }
   }
 

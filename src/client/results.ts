@@ -45,10 +45,14 @@ function resultOf(id: JobId, job: StoredJob | null): unknown {
   if (job.status === 'failed') {
     const because = job.lastError === null ? 'no error was kept' : `${job.lastError.name}: ${job.lastError.message}`
     const cause = job.lastError === null ? undefined : storedError(job.lastError)
-    throw new MillraceError('JOB_FAILED', `${about} failed after ${job.attemptCount} attempts: ${because}`, {
-      cause,
-      details,
-    })
+    throw new MillraceError(
+      'JOB_FAILED',
+      `${about} failed after ${job.attemptCount} ${job.attemptCount === 1 ? 'attempt' : 'attempts'}: ${because}`,
+      {
+        cause,
+        details,
+      },
+    )
   }
   if (job.status === 'cancelled') throw new MillraceError('JOB_CANCELLED', `${about} was cancelled`, { details })
   return job.result === null ? undefined : decodePayload(job.result)

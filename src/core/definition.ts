@@ -155,7 +155,14 @@ export interface ContextEnqueueOptions {
   readonly priority?: number | 'critical' | 'high' | 'normal' | 'low'
   readonly unique?: string
   readonly after?: readonly JobId[]
+  readonly onParentFailure?: 'fail' | 'cancel' | 'continue'
   readonly tags?: readonly string[]
+  readonly meta?: { readonly [key: string]: Json }
+  readonly runAt?: Date | number
+  readonly attempts?: number
+  readonly timeout?: Duration
+  readonly group?: string
+  readonly limitKey?: string
 }
 
 export interface FailedInfo {

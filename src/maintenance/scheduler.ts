@@ -15,14 +15,15 @@ export function createScheduler(options: MaintenanceOptions, isLeading: () => bo
   async function pass(): Promise<number> {
     if (!isLeading()) return periodMs
     const call = backend.schedules.due(LIMITS.maintenanceBatchMax)
-    const { nowMs, schedules } = await call
+    const { nowMs, schedules, nextDueInMs } = await call
     for (const schedule of schedules) {
       // One bad schedule must not keep the others from firing.
       await fire(schedule, nowMs).catch((error: unknown) => {
         logger.error({ schedule: schedule.name, error }, 'a schedule could not be fired; it will be tried again')
       })
     }
-    return schedules.length >= LIMITS.maintenanceBatchMax ? 0 : periodMs
+    if (schedules.length >= LIMITS.maintenanceBatchMax) return 0
+    return nextDueInMs === null ? periodMs : Math.min(Math.ceil(nextDueInMs), periodMs)
   }
 
   async function fire(schedule: ScheduleRecord, nowMs: number): Promise<void> {

@@ -13,8 +13,15 @@ export interface ScheduleStore {
   remove(name: string): Promise<boolean>
   setEnabled(name: string, enabled: boolean, nextRunMs: number | null): Promise<boolean>
   /** Enabled schedules whose next run is not after the clock of the store, and that clock; limit 0 asks for the clock alone. */
-  due(limit: number): Promise<{ readonly nowMs: number; readonly schedules: readonly ScheduleRecord[] }>
+  due(limit: number): Promise<DueSchedules>
   fire(request: FireRequest): Promise<FireReply>
+}
+
+export interface DueSchedules {
+  readonly nowMs: number
+  readonly schedules: readonly ScheduleRecord[]
+  /** Until the next tick of the enabled schedules that are not due; null when there is none. */
+  readonly nextDueInMs: number | null
 }
 
 export interface ScheduleSettings {

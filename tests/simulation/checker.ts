@@ -157,7 +157,9 @@ export class Checker {
   #checkUnique(record: JobRecord): void {
     const live = (other: JobRecord): boolean =>
       !other.erased && other.uniqueKey === record.uniqueKey && other.queue === record.queue && !isFinal(other.status)
-    const held = this.world.order.filter((other) => live(other) && other.unique?.mode === 'until-finished')
+    const holds = ({ unique, lease }: JobRecord): boolean =>
+      unique?.mode === 'until-finished' || (unique?.mode === 'until-started' && lease === 0)
+    const held = this.world.order.filter((other) => live(other) && holds(other))
     if (held.length > 1) this.fail('unique', `${held.length} live jobs hold the key ${record.uniqueKey}`)
   }
 

@@ -64,7 +64,7 @@ export class Faults {
   }
 
   request(): Leg {
-    const slow = this.strikes('request-delayed', 0.02)
+    const slow = this.strikes('request-delayed', 0.03)
     return {
       delayMs: this.#random.next() * 2 + (slow ? this.#random.next() * 4_000 : 0),
       lost: this.strikes('request-lost', 0.015),
@@ -73,7 +73,7 @@ export class Faults {
   }
 
   reply(): Leg {
-    const slow = this.strikes('reply-delayed', 0.02)
+    const slow = this.strikes('reply-delayed', 0.03)
     return {
       delayMs: this.#random.next() * 2 + (slow ? this.#random.next() * 4_000 : 0),
       lost: this.strikes('reply-lost', 0.02),

@@ -1,6 +1,7 @@
 // A process in the simulation: its own clock, randomness, ids and way to the store. Crashing it drops every
 // timer and every reply on the way to it; pausing it holds them back, as SIGSTOP does.
 import { MillraceError } from '../../src/core/errors.ts'
+import type { WorkerId } from '../../src/core/job.ts'
 import type { Clock } from '../../src/runtime/clock.ts'
 import type { Failpoint } from '../../src/runtime/failpoints.ts'
 import { silentLogger } from '../../src/runtime/logger.ts'
@@ -20,14 +21,23 @@ export interface SimWorld {
   readonly failpointsHit: Map<Failpoint, number>
   /** The store refuses connections until then. */
   outageUntilMs: number
+  /** When the last beat was begun whose good answer the worker has. */
+  readonly goodBeats: Map<WorkerId, number>
 }
 
-/** Points on the hot path; the others come by rarely and must be struck more often to be struck at all. */
-const OFTEN_PASSED: ReadonlySet<Failpoint> = new Set<Failpoint>([
-  'pump.before-call',
-  'pump.after-claim',
-  'worker.handler-ended',
-])
+/** How often a process dies at a point: those on the hot path come by all the time, others hardly ever. */
+const CRASH_PROBABILITY: Readonly<Record<Failpoint, number>> = {
+  'enqueue.before-insert': 0.02,
+  'enqueue.after-insert': 0.02,
+  'pump.before-call': 0.002,
+  'pump.after-claim': 0.002,
+  'worker.handler-ended': 0.002,
+  'rate.after-take': 0.03,
+  'promoter.after-pass': 0.02,
+  'rescuer.before-declare': 0.02,
+  'rescuer.before-apply': 0.15,
+  'scheduler.before-fire': 0.1,
+}
 
 export class SimProcess {
   readonly name: string
@@ -97,6 +107,15 @@ export class SimProcess {
     const networked = wrapBackend(store, (what, call) => this.#call(what, call))
     return {
       ...networked,
+      workers: {
+        ...networked.workers,
+        beat: async (request) => {
+          const startedMs = this.#world.time.nowMs
+          const reply = await networked.workers.beat(request)
+          if (reply.alive) this.#world.goodBeats.set(request.id, startedMs)
+          return reply
+        },
+      },
       // The store outlives the processes that talk to it.
       start: () => Promise.resolve(),
       stop: () => Promise.resolve(),
@@ -145,8 +164,7 @@ export class SimProcess {
   }
 
   #failpoint(point: Failpoint): void {
-    if (!this.#alive || !this.#world.faults.strikes('crash-at-failpoint', OFTEN_PASSED.has(point) ? 0.002 : 0.03))
-      return
+    if (!this.#alive || !this.#world.faults.strikes('crash-at-failpoint', CRASH_PROBABILITY[point])) return
     this.#world.failpointsHit.set(point, (this.#world.failpointsHit.get(point) ?? 0) + 1)
     this.#world.trace.add(this.#world.time.nowMs, this.name, 'crashes at', point)
     this.crash()

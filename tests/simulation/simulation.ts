@@ -4,8 +4,9 @@
 import { backendOver } from '../../src/backends/memory/backend.ts'
 import { World } from '../../src/backends/memory/world.ts'
 import { isFinal } from '../../src/core/job.ts'
+import type { WorkerId } from '../../src/core/job.ts'
 import { rateLimit } from '../../src/core/rate.ts'
-import { createMillrace } from '../../src/index.ts'
+import { createMillrace, isMillraceError } from '../../src/index.ts'
 import type { Millrace } from '../../src/index.ts'
 import type { Failpoint } from '../../src/runtime/failpoints.ts'
 import type { Backend } from '../../src/store/ports.ts'
@@ -42,6 +43,7 @@ const FAULT_PHASE_MS = 12_000
 const LIVENESS_PHASE_MS = 90_000
 const STEPS_MAX = 60_000
 const JOBS_MIN = 105
+const TTL_MS = 2_000
 const WORLD_CHECK_EVERY = 100
 const RATE = { limit: 20, per: '1s', burst: 3 } as const
 
@@ -70,6 +72,7 @@ export class Simulation {
       trace: new Trace(keepTrace),
       failpointsHit: new Map(),
       outageUntilMs: 0,
+      goodBeats: new Map(),
     }
     const clock = {
       nowMs: () => Math.floor(WALL_START_MS + this.#time.nowMs + this.#storeJumpMs),
@@ -79,7 +82,8 @@ export class Simulation {
     }
     this.#world = new World(clock, (record) => {
       this.#checker.changed(record)
-      this.#net.trace.add(this.#time.nowMs, record.id, record.status, record.lease, record.attemptCount)
+      const status = record.erased ? 'removed' : record.status
+      this.#net.trace.add(this.#time.nowMs, record.id, status, record.lease, record.attemptCount)
     })
     this.#checker.world = this.#world
     this.#store = this.#observed(backendOver(this.#world))
@@ -136,6 +140,14 @@ export class Simulation {
           return store.jobs.insert(jobs)
         },
       },
+      workers: {
+        ...store.workers,
+        declareDead: async (seen) => {
+          const dead = await store.workers.declareDead(seen)
+          for (const id of dead) this.#checkDeath(id)
+          return dead
+        },
+      },
       limits: {
         ...store.limits,
         take: async (requests) => {
@@ -147,10 +159,19 @@ export class Simulation {
     }
   }
 
+  /** Nobody may be given up while he may still trust himself. */
+  #checkDeath(id: WorkerId): void {
+    const beatMs = this.#net.goodBeats.get(id)
+    const trustedUntilMs = (beatMs ?? -Infinity) + TTL_MS * 0.8
+    if (this.#time.nowMs < trustedUntilMs) {
+      this.#checker.fail('trust', `worker ${id} was declared dead ${trustedUntilMs - this.#time.nowMs} ms too early`)
+    }
+  }
+
   #launchWorker(name: string): void {
     const { actor, process } = this.#launch(name, () => this.#launchWorker(name))
     const concurrency = this.#random.int(2, 6)
-    const work = actor.then(({ mill }) => mill.work({ concurrency, heartbeat: 500, ttl: 2_000 }))
+    const work = actor.then(({ mill }) => mill.work({ concurrency, heartbeat: 500, ttl: TTL_MS }))
     // A process that cannot reach its store at the start exits and is started again.
     work.catch(() => process.crash())
   }
@@ -197,6 +218,7 @@ export class Simulation {
       ready
         .then((it) => act.run(it))
         .catch((error: unknown) => {
+          if (!isExpected(error)) this.#checker.fail('no-surprise', `${act.name}: ${String(error)}`)
           this.#net.trace.add(
             this.#time.nowMs,
             who,
@@ -222,8 +244,11 @@ export class Simulation {
     }
     const anyone = (): SimProcess => random.pick([...this.#processes.values()])
     plot('crash', 4, () => anyone().crash())
-    plot('pause', 4, () => anyone().pause(random.int(200, 6_000)))
-    plot('partition', 3, () => anyone().cutOff(random.int(200, 5_000)))
+    // Around the ttl it is most telling: some come back just before, some just after they are given up.
+    plot('pause', 5, () =>
+      anyone().pause(random.pick([random.int(200, 1_500), random.int(1_500, 4_000), random.int(3_000, 8_000)])),
+    )
+    plot('partition', 5, () => anyone().cutOff(random.pick([random.int(200, 1_500), random.int(1_500, 4_000)])))
     plot('store-outage', 2, () => {
       this.#net.outageUntilMs = this.#time.nowMs + random.int(100, 2_500)
     })
@@ -312,6 +337,24 @@ export class Simulation {
       }
     }
   }
+}
+
+/** What an act may be told when stores fail and others act at the same time. */
+const EXPECTED_CODES: ReadonlySet<string> = new Set([
+  'STORE_TIMEOUT',
+  'STORE_UNAVAILABLE',
+  'JOB_NOT_FOUND',
+  'NOT_REPLAYABLE',
+  'UNIQUE_KEY_TAKEN',
+  'DEPENDENCY_NOT_FOUND',
+  'BATCH_CLOSED',
+  'BATCH_NOT_FOUND',
+  'SCHEDULE_NOT_FOUND',
+  'NOTE_CONFLICT',
+])
+
+function isExpected(error: unknown): boolean {
+  return isMillraceError(error) && EXPECTED_CODES.has(error.code)
 }
 
 export function simulate(seed: number, keepTrace = false): Promise<SimResult> {

@@ -29,7 +29,7 @@ export function planWorkload(random: Random, ledger: Ledger, durationMs: number)
     acts.push({ atMs, name, run })
   }
   const known = (): readonly JobId[] => [...ledger.acknowledged()]
-  for (let count = random.int(75, 90); count > 0; count--) add('enqueue', enqueueOne(random, ledger))
+  for (let count = random.int(90, 105); count > 0; count--) add('enqueue', enqueueOne(random, ledger))
   for (let count = random.int(6, 8); count > 0; count--) {
     add('enqueue many', enqueueMany(random, ledger, random.int(3, 8)).run)
   }
@@ -95,13 +95,14 @@ function draw(random: Random): readonly [JobKind, EnqueueOptions] {
   if (random.chance(0.25)) options.priority = random.pick([5, 60, 100, 300])
   if (random.chance(0.15)) options.attempts = 1
   if (random.chance(0.3)) return ['limited', { ...options, limitKey: random.pick(LIMITED_KEYS) }]
-  const special = random.int(0, 5)
+  const special = random.pick([0, 1, 2, 2, 3, 4])
   if (special === 0) options.delay = random.int(1, 4_000)
   else if (special === 1) options.group = random.pick(GROUPS)
   else if (special === 2) {
     const mode = random.pick(['until-started', 'until-finished', 'for-a-time'] as const)
     const onDuplicate = random.pick(['keep', 'replace', 'debounce'] as const)
-    options.unique = { key: `${mode}:${random.pick(UNIQUE_KEYS)}`, mode, window: '2s', onDuplicate }
+    const window = mode === 'for-a-time' ? { window: '2s' as const } : {}
+    options.unique = { key: `${mode}:${random.pick(UNIQUE_KEYS)}`, mode, onDuplicate, ...window }
     if (onDuplicate === 'debounce') options.delay = 300
   }
   return ['plain', options]

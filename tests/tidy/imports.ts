@@ -24,6 +24,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
   testing: { imports: ['*'] },
   'index.ts': { imports: ['*'] },
   'millrace.ts': { imports: ['*'] },
+  'works.ts': { imports: ['client', 'worker', 'maintenance', 'store', 'runtime', 'core'] },
 }
 
 const { dependencies = {} } = JSON.parse(readText('package.json')) as { dependencies?: Record<string, string> }

@@ -42,7 +42,8 @@ function takeOver(world: World, holder: JobRecord, job: NewJob): void {
   holder.payload = job.payload
   holder.timeoutMs = job.timeoutMs
   holder.priority = job.priority ?? defaultPriority
-  holder.maxAttempts = job.maxAttempts ?? defaultAttempts
+  // One that waits for a retry has used attempts up; the newer request gets at least one.
+  holder.maxAttempts = Math.max(job.maxAttempts ?? defaultAttempts, holder.attemptCount + 1)
   holder.tags = job.tags ?? []
   holder.meta = job.meta ?? null
   holder.updatedAtMs = nowMs

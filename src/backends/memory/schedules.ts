@@ -2,6 +2,7 @@
 import { isFinal } from '../../core/job.ts'
 import { isPlanted } from '../../core/planted.ts'
 import type {
+  DueSchedules,
   FireReply,
   FireRequest,
   ScheduleRecord,
@@ -43,14 +44,16 @@ function change(world: World, found: ScheduleRecord, changes: Partial<ScheduleRe
   world.schedules.set(found.name, { ...found, ...changes, version: found.version + 1 })
 }
 
-function listDue(world: World, limit: number): { nowMs: number; schedules: readonly ScheduleRecord[] } {
+function listDue(world: World, limit: number): DueSchedules {
   const nowMs = world.nowMs()
   const schedules: ScheduleRecord[] = []
+  let nextRunMs = Infinity
   for (const schedule of world.schedules.values()) {
-    if (schedules.length >= limit) break
-    if (schedule.enabled && schedule.nextRunMs !== null && schedule.nextRunMs <= nowMs) schedules.push(schedule)
+    if (!schedule.enabled || schedule.nextRunMs === null) continue
+    if (schedule.nextRunMs > nowMs) nextRunMs = Math.min(nextRunMs, schedule.nextRunMs)
+    else if (schedules.length < limit) schedules.push(schedule)
   }
-  return { nowMs, schedules }
+  return { nowMs, schedules, nextDueInMs: nextRunMs === Infinity ? null : nextRunMs - nowMs }
 }
 
 function fire(world: World, request: FireRequest): FireReply {

@@ -100,7 +100,8 @@ function tellChildren(world: World, record: JobRecord): void {
   record.children = null
   const ended = isFinal(record.status) ? record.status : 'cancelled' // a removed parent counts as cancelled
   for (const { child, policy } of children) {
-    if (isFinal(child.status) || !world.jobs.has(child.id)) continue
+    // An erased child may have a namesake: a late copy of its insert. That one knows its own parents.
+    if (isFinal(child.status) || child.erased) continue
     const means = isPlanted('orphan-released') ? 'satisfied' : parentEnded(ended, policy)
     child.pendingParents -= 1
     if (means !== 'satisfied' && ended !== 'completed') {
