@@ -24,6 +24,8 @@ export class Checker {
   violation: Violation | null = null
   readonly edges = new Map<EdgeName, number>()
   world!: World // set right after the world exists; the two know each other
+  /** Until when a worker may trust itself, minus now. */
+  trustLeftMs: (worker: WorkerId) => number = () => Infinity
   readonly #seen = new Map<JobId, Seen>()
   readonly #dependencies = new Map<JobId, readonly Dependency[]>()
   readonly #ticks = new Set<string>()
@@ -67,6 +69,9 @@ export class Checker {
     if (record?.status !== 'running' || record.worker !== worker) {
       const found = record === undefined ? 'gone' : `${record.status} with ${record.worker}`
       this.fail('owned-start', `job ${id} was started by ${worker}, but it is ${found}`)
+    }
+    if (worker !== null && this.trustLeftMs(worker) <= 0) {
+      this.fail('trust', `job ${id} was started by ${worker} outside its trust window`)
     }
     if (record?.limitKey !== null && record !== undefined) {
       const key = record.limitKey

@@ -112,7 +112,8 @@ export class SimProcess {
         beat: async (request) => {
           const startedMs = this.#world.time.nowMs
           const reply = await networked.workers.beat(request)
-          if (reply.alive) this.#world.goodBeats.set(request.id, startedMs)
+          const lastMs = this.#world.goodBeats.get(request.id) ?? -Infinity
+          if (reply.alive) this.#world.goodBeats.set(request.id, Math.max(startedMs, lastMs))
           return reply
         },
       },

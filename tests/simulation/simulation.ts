@@ -86,6 +86,7 @@ export class Simulation {
       this.#net.trace.add(this.#time.nowMs, record.id, status, record.lease, record.attemptCount)
     })
     this.#checker.world = this.#world
+    this.#checker.trustLeftMs = (id) => this.#trustLeftMs(id)
     this.#store = this.#observed(backendOver(this.#world))
     this.#workers = this.#random.int(3, 5)
   }
@@ -159,13 +160,14 @@ export class Simulation {
     }
   }
 
+  #trustLeftMs(id: WorkerId): number {
+    return (this.#net.goodBeats.get(id) ?? -Infinity) + TTL_MS * 0.8 - this.#time.nowMs
+  }
+
   /** Nobody may be given up while he may still trust himself. */
   #checkDeath(id: WorkerId): void {
-    const beatMs = this.#net.goodBeats.get(id)
-    const trustedUntilMs = (beatMs ?? -Infinity) + TTL_MS * 0.8
-    if (this.#time.nowMs < trustedUntilMs) {
-      this.#checker.fail('trust', `worker ${id} was declared dead ${trustedUntilMs - this.#time.nowMs} ms too early`)
-    }
+    const leftMs = this.#trustLeftMs(id)
+    if (leftMs > 0) this.#checker.fail('trust', `worker ${id} was declared dead ${leftMs} ms too early`)
   }
 
   #launchWorker(name: string): void {

@@ -1,0 +1,14 @@
+// The test of the tests: each planted bug breaks one rule in the real code, and the simulation must notice.
+import { expect, test } from 'vitest'
+import { PLANTED_BUGS, isPlanted } from '../../src/core/planted.ts'
+import { findOne } from './campaign.ts'
+
+test.each(PLANTED_BUGS)(
+  'the simulation finds the planted bug %s within 500 seeds',
+  async (bug) => {
+    const { foundAtSeed } = await findOne(bug, 500)
+    expect(foundAtSeed).not.toBeNull()
+    expect(isPlanted(bug)).toBe(false)
+  },
+  180_000,
+)
