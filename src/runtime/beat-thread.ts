@@ -37,7 +37,9 @@ export type FromBeatThread =
   | { readonly kind: 'failed'; readonly message: string }
 
 async function main(port: NonNullable<typeof parentPort>, data: BeatThreadData): Promise<void> {
-  const { createBeat } = (await import(data.module)) as { createBeat(options: unknown): Promise<BeatConnection> }
+  const { createBeat } = (await import(data.module)) as {
+    createBeat: (options: unknown) => Promise<BeatConnection>
+  }
   const connection = await createBeat(data.options)
   const tick = new Int32Array(data.tick)
   let state = { running: 0, commandsSeen: 0 }

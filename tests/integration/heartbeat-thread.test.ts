@@ -1,21 +1,18 @@
 // A real process: what the heartbeat thread is for can only be seen with a loop that is really blocked.
 // It runs the compiled library, because a worker thread of Node 20 loads no TypeScript.
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { binPath } from '../../scripts/run-stage.ts'
+import { compileProject } from '../../scripts/compile.ts'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const run = promisify(execFile)
 let outDir: string
 
 beforeAll(async () => {
-  mkdirSync(join(root, '.millrace'), { recursive: true })
-  outDir = mkdtempSync(join(root, '.millrace', 'thread-'))
-  await run(process.execPath, [binPath('typescript'), '-p', 'tsconfig.build.json', '--outDir', outDir], { cwd: root })
+  outDir = await compileProject('tsconfig.build.json', 'thread')
 }, 60_000)
 
 afterAll(() => rmSync(outDir, { recursive: true, force: true }))

@@ -88,7 +88,7 @@ export class Simulation {
     this.#checker.world = this.#world
     this.#checker.trustLeftMs = (id) => this.#trustLeftMs(id)
     this.#store = this.#observed(backendOver(this.#world))
-    this.#workers = this.#random.int(3, 5)
+    this.#workers = this.#random.int(3, 4)
   }
 
   async run(): Promise<SimResult> {
