@@ -52,7 +52,7 @@ export function nextTickMs(recurrence: Recurrence, afterMs: number): number | nu
 
 /** The first `max` ticks t with afterMs < t <= untilMs, oldest first. About 90 us per cron tick. */
 export function ticksBetween(recurrence: Recurrence, afterMs: number, untilMs: number, max: number): number[] {
-  const next = recurrence.kind === 'cron' ? cronWalker(recurrence) : (ms: number) => nextTickMs(recurrence, ms)
+  const next = (ms: number): number | null => nextTickMs(recurrence, ms)
   const ticks: number[] = []
   let tick = max > 0 ? next(afterMs) : null
   while (tick !== null && tick <= untilMs && ticks.length < max) {
@@ -91,14 +91,18 @@ export function lastTicksBetween(
 
 type CronRecurrence = Extract<Recurrence, { kind: 'cron' }>
 
-function cronOf({ expression, timeZone }: CronRecurrence): Cron {
-  return new Cron(expression, { paused: true, timezone: timeZone, mode: '5-or-6-parts' })
-}
+// Parsing costs as much as a tick. What is kept is bounded and depends on nothing but its key.
+const parsed = new Map<string, Cron>()
+const PARSED_MAX = 256
 
-/** One parsed expression for a walk over many ticks. */
-function cronWalker(recurrence: CronRecurrence): (afterMs: number) => number | null {
-  const cron = cronOf(recurrence)
-  return (afterMs) => cron.nextRun(new Date(afterMs))?.getTime() ?? null
+function cronOf({ expression, timeZone }: CronRecurrence): Cron {
+  const key = `${timeZone} ${expression}`
+  const known = parsed.get(key)
+  if (known !== undefined) return known
+  const cron = new Cron(expression, { paused: true, timezone: timeZone, mode: '5-or-6-parts' })
+  if (parsed.size >= PARSED_MAX) parsed.clear()
+  parsed.set(key, cron)
+  return cron
 }
 
 function firstAfterReference(recurrence: CronRecurrence): number | null {
