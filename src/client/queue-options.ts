@@ -1,13 +1,14 @@
 // What a user may say about a queue, checked and turned into the record that the store keeps.
 import { parseDuration } from '../core/duration.ts'
 import type { Duration } from '../core/duration.ts'
-import { DEFAULTS, LIMITS } from '../core/limits.ts'
+import { LIMITS } from '../core/limits.ts'
 import { checkInteger, checkKnownOptions, checkName, invalidOption } from '../core/names.ts'
-import { DEFAULT_LANES, parsePriority } from '../core/priority.ts'
+import { parsePriority } from '../core/priority.ts'
 import type { LaneBounds, Priority } from '../core/priority.ts'
 import { rateLimit } from '../core/rate.ts'
 import type { RateLimitOptions } from '../core/rate.ts'
 import type { RetryPolicyRecord } from '../core/retry.ts'
+import { defaultQueue } from '../store/queue-defaults.ts'
 import type { QueueChange, QueueLimits, QueueRetention, QueueSettings } from '../store/queue-store.ts'
 
 export interface QueueOptions {
@@ -56,7 +57,7 @@ const LOWER_LANE_SHARE_MAX = 1_000
 export function checkQueueOptions(
   options: QueueOptions,
   what: string,
-  known: { readonly limits: QueueLimits; readonly retention: QueueRetention } = QUEUE_DEFAULTS,
+  known: { readonly limits: QueueLimits; readonly retention: QueueRetention } = defaultQueue(''),
 ): QueueChange {
   checkKnownOptions(options, OPTIONS, what)
   const { priority, attempts, retry, lowerLaneShare, lanes } = options
@@ -76,20 +77,10 @@ export function checkQueueOptions(
   }
 }
 
-export const QUEUE_DEFAULTS: Omit<QueueSettings, 'name'> = {
-  defaultPriority: DEFAULTS.priority,
-  defaultAttempts: DEFAULTS.attempts,
-  retry: null,
-  limits: { concurrency: null, rate: null, perKeyConcurrency: null, perKeyRate: null },
-  retention: { completedMs: null, failedMs: null, cancelledMs: null },
-  lowerLaneShare: DEFAULTS.lowerLaneShare,
-  lanes: DEFAULT_LANES,
-}
-
 /** The full record of a queue that is declared or used for the first time. */
 export function queueSettings(name: string, declared: DeclaredQueue = {}): QueueSettings {
   const { connection: _, ...options } = declared
-  return { ...QUEUE_DEFAULTS, ...checkQueueOptions(options, `queue ${name}`), name: checkName(name, 'queue') }
+  return { ...defaultQueue(checkName(name, 'queue')), ...checkQueueOptions(options, `queue ${name}`) }
 }
 
 function checkRetry(retry: RetryPolicyRecord | null): RetryPolicyRecord | null {
