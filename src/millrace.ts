@@ -17,6 +17,7 @@ import type { Logger } from './runtime/logger.ts'
 import { createRuntime } from './runtime/runtime.ts'
 import type { Runtime } from './runtime/runtime.ts'
 import type { Backend } from './store/ports.ts'
+import { checkDeadline } from './worker/worker.ts'
 import type { Worker } from './worker/worker.ts'
 import { Works } from './works.ts'
 import type { WorkOptions } from './works.ts'
@@ -103,17 +104,21 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
   })
   let stopping: Promise<void> | undefined
 
-  async function stopAll(deadline: Duration | undefined): Promise<void> {
+  async function stopAll(deadlineMs: number): Promise<void> {
     await internals.stopConsumers()
-    await works.stop(deadline)
+    await works.stop(deadlineMs)
     await Promise.all([...backends].map((backend) => backend.stop()))
   }
 
   return {
     ...client,
     work: (work = {}) => works.work(work),
-    stop: ({ deadline } = {}) => (stopping ??= stopAll(deadline)),
-    [Symbol.asyncDispose]: () => (stopping ??= stopAll(undefined)),
+    async stop(stop = {}) {
+      // A wrong option must not leave it half stopped.
+      const deadlineMs = checkDeadline(stop)
+      await (stopping ??= stopAll(deadlineMs))
+    },
+    [Symbol.asyncDispose]: () => (stopping ??= stopAll(DEFAULTS.drainDeadlineMs)),
   }
 }
 

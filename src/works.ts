@@ -61,12 +61,12 @@ export class Works {
     }
   }
 
-  async stop(deadline: Duration | undefined): Promise<void> {
+  async stop(deadline: number): Promise<void> {
     this.#stopped = true
     // A worker that is just being started sees the flag and ends by itself; its error is its caller's.
     await Promise.allSettled(this.#beginning)
     const workers = [...this.#workers]
-    await Promise.all(workers.map((worker) => worker.stop(deadline === undefined ? {} : { deadline })))
+    await Promise.all(workers.map((worker) => worker.stop({ deadline })))
     await this.#stopMaintenance()
   }
 

@@ -15,7 +15,7 @@ import { planBatch } from './batch-options.ts'
 import type { BatchOptions } from './batch-options.ts'
 import type { Connections } from './connections.ts'
 import { DEFAULT_CONNECTION } from './connections.ts'
-import type { BulkLine, Enqueuer } from './enqueue.ts'
+import type { BulkLine, Enqueuer, JobName } from './enqueue.ts'
 import type { Ending } from './ending.ts'
 import { checkBatchId } from './ids.ts'
 import { dateOrNull } from './job-view.ts'
@@ -127,43 +127,33 @@ export function createBatchDesk({ connections, runtime, enqueuer, ending }: Batc
       return cancelBatchJobs(record.id, connection, connections, ending)
     },
     async whole(name, lines, options) {
-      const common = await checkLines(enqueuer, connections, lines, name)
+      const common = connectionOf(lines, enqueuer, connections, name)
       const batch = await open(name, { ...options, connection: options?.connection ?? common })
-      // Nothing was written, or nobody knows: an empty open batch would stay for ever.
-      const giveUp = () => batchesOn(batch.connection).cancel(batch.id)
-      await fill(enqueuer, batch, lines, giveUp)
+      const { discard, cancel } = batchesOn(batch.connection)
+      try {
+        await enqueuer.many(
+          lines.map(([job, input, own]) => [job, input, { ...own, batch }]),
+          'a batch',
+        )
+      } catch (error) {
+        // All or nothing: the empty batch goes; one whose jobs went in although nobody was told is cancelled.
+        await retryStore(runtime, async () => (await discard(batch.id)) || cancel(batch.id)).catch(() => false)
+        throw error
+      }
       await seal(batch.id, batch.connection)
       return batch
     },
   }
 }
 
-async function fill(
-  enqueuer: Enqueuer,
-  batch: OpenBatch,
-  lines: readonly BulkLine[],
-  giveUp: () => Promise<boolean>,
-): Promise<void> {
-  const joined = lines.map(([job, input, options]) => [job, input, { ...options, batch }] as const)
-  try {
-    await enqueuer.many(joined, 'a batch')
-  } catch (error) {
-    await giveUp().catch(() => false)
-    throw error
-  }
-}
-
-/** Middleware runs once, with the real call; this first look only refuses what could not be written. */
-async function checkLines(
-  enqueuer: Enqueuer,
-  connections: Connections,
-  lines: readonly BulkLine[],
-  name: string,
-): Promise<string> {
+/** Where the jobs of all lines live. What they say is checked when they are enqueued, after the middleware. */
+function connectionOf(lines: readonly BulkLine[], enqueuer: Enqueuer, connections: Connections, name: string): string {
   if (!Array.isArray(lines)) throw invalidOption('enqueueBatch()', lines, 'an array of [job, input, options?]')
   checkBulkSize(lines.length)
-  const spans = new Set<string>()
-  for (const [job, input, options] of lines) spans.add((await enqueuer.prepare(job, input, options)).connection)
+  const spans = lines.map((line: unknown, index) => {
+    if (!Array.isArray(line)) throw invalidOption(`enqueueBatch()[${index}]`, line, '[job, input, options?]')
+    return enqueuer.connectionOf(line[0] as JobName) // checked there
+  })
   return connections.common(spans, `batch ${name}`)
 }
 

@@ -38,6 +38,8 @@ export type EnqueueArgs<Input> = undefined extends Input
   ? [input?: Input, options?: EnqueueOptions]
   : [input: Input, options?: EnqueueOptions]
 
+export type InputArgs<Input> = undefined extends Input ? [input?: Input] : [input: Input]
+
 export type BulkEntry<Known extends readonly AnyJob[], Ref> = readonly [
   job: Ref,
   ...args: EnqueueArgs<InputFor<Known, Ref>>,
@@ -51,14 +53,23 @@ export type BulkHandles<Known extends readonly AnyJob[], Refs extends readonly u
 
 type InputField<Input> = undefined extends Input ? { readonly input?: Input } : { readonly input: Input }
 
-/** `Done`, `Won` and `Lost` are the jobs of the three callbacks. */
-export interface TypedBatchOptions<Known extends readonly AnyJob[], Done, Won, Lost> extends Omit<
+/** A job and its input, which may be left out when the job takes none. */
+export type Callback<Known extends readonly AnyJob[], Ref> = readonly [
+  job: Ref,
+  ...input: InputArgs<InputFor<Known, Ref>>,
+]
+
+/**
+ * `Done`, `Won` and `Lost` are the jobs of the three callbacks. No interface: that would be compared by its
+ * parameters, and a client that knows its jobs would not be a `Client`.
+ */
+export type TypedBatchOptions<Known extends readonly AnyJob[], Done, Won, Lost> = Omit<
   BatchOptions,
   'onComplete' | 'onSuccess' | 'onFailure'
-> {
-  readonly onComplete?: readonly [job: Done, input: InputFor<Known, Done>]
-  readonly onSuccess?: readonly [job: Won, input: InputFor<Known, Won>]
-  readonly onFailure?: readonly [job: Lost, input: InputFor<Known, Lost>]
+> & {
+  readonly onComplete?: Callback<Known, Done>
+  readonly onSuccess?: Callback<Known, Won>
+  readonly onFailure?: Callback<Known, Lost>
 }
 
 /** Checks a tree node by node: each input against its own job. */
@@ -114,9 +125,7 @@ export interface TypedSchedules<Known extends readonly AnyJob[]> extends Omit<Sc
 export interface Client<Known extends readonly AnyJob[] = readonly AnyJob[]> extends EnqueueVerbs<Known> {
   enqueueAndWait<const Ref extends Named<Known>>(
     job: Ref,
-    input: InputFor<Known, Ref>,
-    options?: EnqueueOptions,
-    wait?: WaitOptions,
+    ...args: [...EnqueueArgs<InputFor<Known, Ref>>, wait?: WaitOptions]
   ): Promise<ResultFor<Known, Ref>>
   /** The result of a job by its id, for those who kept only that. */
   result(id: JobRef, options?: WaitOptions): Promise<unknown>

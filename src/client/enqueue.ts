@@ -30,6 +30,8 @@ export interface Enqueuer {
   many(lines: readonly BulkLine[], what?: string): Promise<readonly JobHandle[]>
   /** The same without writing: what would be inserted, and where. Middleware is not asked. */
   prepare(job: JobName, input: unknown, options?: EnqueueOptions, extras?: Extras): Promise<Prepared>
+  /** Where jobs of this kind live. */
+  connectionOf(job: JobName): string
   /** Makes the queue of a job that the store itself will insert later: a callback, a tick. */
   makeQueue(prepared: Prepared): Promise<void>
 }
@@ -71,6 +73,7 @@ export function createEnqueuer(parts: EnqueuerParts): Enqueuer {
     createHandle({ ...reply, connection: parts.connections.ofJob(job) }, parts.handles)
 
   return {
+    connectionOf: (named) => parts.connections.ofJob(registry.resolve(named)),
     async one(named, input, options, extras) {
       const job = registry.resolve(named)
       const innermost = async (call: EnqueueCall): Promise<EnqueueReply> => {

@@ -49,9 +49,9 @@ export function isDone(batch: BatchState): boolean {
 
 export type CallbackName = 'complete' | 'success' | 'failure'
 
-/** `complete` always; `success` when every job completed; `failure` when one did not. */
-export function callbacksDue(counts: BatchCounts): readonly CallbackName[] {
-  return counts.completed === counts.total ? ['complete', 'success'] : ['complete', 'failure']
+/** `complete` always; `success` when every job completed; `failure` when one did not, or the batch was cancelled. */
+export function callbacksDue({ counts, cancelled }: Pick<BatchState, 'counts' | 'cancelled'>): readonly CallbackName[] {
+  return counts.completed === counts.total && !cancelled ? ['complete', 'success'] : ['complete', 'failure']
 }
 
 export interface BatchProgress extends BatchCounts {

@@ -12,6 +12,8 @@ export interface BatchStore {
   list(page: PageRequest): Promise<Page<BatchRecord>>
   /** No more jobs from outside; a batch without pending jobs finishes at once. False: no such batch. */
   seal(id: BatchId): Promise<boolean>
+  /** Deletes a batch that no job has joined, without callbacks. False: there is none, or it has jobs. */
+  discard(id: BatchId): Promise<boolean>
   /** Takes no more jobs; `due('batch-cancelled')` lists its live ones until none is left. */
   cancel(id: BatchId): Promise<boolean>
 }

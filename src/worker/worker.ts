@@ -3,6 +3,7 @@ import { DEFAULTS } from '../core/limits.ts'
 import { parseDuration } from '../core/duration.ts'
 import type { Duration } from '../core/duration.ts'
 import type { WorkerId } from '../core/job.ts'
+import { checkKnownOptions } from '../core/names.ts'
 import { Engine } from './engine.ts'
 import type { EngineOptions } from './engine.ts'
 import { Slots } from './slots.ts'
@@ -17,6 +18,12 @@ export interface Worker extends AsyncDisposable {
   resume(): void
   /** Waits for running jobs up to the deadline (default 30 s), then aborts and gives them back. */
   stop(options?: { readonly deadline?: Duration }): Promise<void>
+}
+
+/** How long running jobs may take when a worker or a whole Millrace is stopped. */
+export function checkDeadline(options: { readonly deadline?: Duration }): number {
+  checkKnownOptions(options, ['deadline'], 'stop')
+  return parseDuration(options.deadline ?? DEFAULTS.drainDeadlineMs, 'deadline')
 }
 
 export type EngineParts = Omit<EngineOptions, 'slots' | 'onStopCommand'>
@@ -43,10 +50,9 @@ export async function startWorker(
     },
     quiet: () => running.forEach((engine) => engine.quiet()),
     resume: () => running.forEach((engine) => engine.resume()),
-    stop(options = {}) {
-      const deadlineMs = parseDuration(options.deadline ?? DEFAULTS.drainDeadlineMs, 'deadline')
-      stopping ??= stopAll(deadlineMs)
-      return stopping
+    async stop(options = {}) {
+      const deadlineMs = checkDeadline(options)
+      await (stopping ??= stopAll(deadlineMs))
     },
     [Symbol.asyncDispose]: () => worker.stop(),
   }

@@ -211,3 +211,13 @@ test('J3 a queue is configured piece by piece, paused and resumed', async () => 
   expect((await mill.queues.list()).map(({ name }) => name)).toEqual(['mail'])
   expect(await mill.queues.get('nobody')).toBeNull()
 })
+
+test('T3 a batch whose jobs are refused leaves nothing behind and fires no callback', async () => {
+  const { mill, backend } = setup()
+  const callbacks = { onComplete: ['anything', 1], onSuccess: ['anything', 2], onFailure: ['anything', 3] } as const
+  const stranger = '019f0000-0000-7000-8000-00000000000a'
+  const lines = [[tick], [tick, undefined, { after: stranger }]] as const
+  await expect(mill.enqueueBatch('b', lines, callbacks)).rejects.toMatchObject({ code: 'DEPENDENCY_NOT_FOUND' })
+  expect((await mill.batches.list()).items).toEqual([])
+  expect((await backend.query.list({}, { limit: 10 })).items).toEqual([])
+})

@@ -88,6 +88,23 @@ export function batches({ test }: Setup): void {
     expect(await callbacksOf(world)).toEqual([])
   })
 
+  test('T3 a batch that no job has joined can be discarded, one with jobs cannot', async (world) => {
+    const callbacks = callbackJobs(world)
+    const empty = await world.batch({ callbacks })
+    expect(await world.batches.discard(empty)).toBe(true)
+    expect([await world.batches.get(empty), await world.batches.discard(empty)]).toEqual([null, false])
+    const joined = await world.batch({})
+    await world.addOne({ batch: joined })
+    expect(await world.batches.discard(joined)).toBe(false)
+    expect(await callbacksOf(world)).toEqual([])
+  })
+
+  test('T3 cancelling an empty batch is no success', async (world) => {
+    const callbacks = callbackJobs(world)
+    await world.batches.cancel(await world.batch({ callbacks }))
+    expect(await callbacksOf(world)).toEqual([callbacks.complete!.id, callbacks.failure!.id].sort())
+  })
+
   test('T3 all completed: complete and success are enqueued with the end of the last job', async (world) => {
     const callbacks = callbackJobs(world)
     const batch = await world.batch({ callbacks })

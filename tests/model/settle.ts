@@ -122,5 +122,5 @@ export function finishBatch(model: Model, id: BatchId | null): void {
   if (pending > 0) return
   batch.finished = true
   const { complete, success, failure } = batch.callbacks
-  insertJobs(model, [complete, completed === total ? success : failure])
+  insertJobs(model, [complete, completed === total && !batch.cancelled ? success : failure])
 }

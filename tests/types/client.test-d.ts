@@ -5,8 +5,10 @@ import { createClient } from '../../src/client/client.ts'
 import { defineJob } from '../../src/client/define-job.ts'
 import type { RunContext } from '../../src/core/definition.ts'
 import type { JobHandle } from '../../src/client/handle.ts'
+import type { Millrace } from '../../src/millrace.ts'
 import type { Runtime } from '../../src/runtime/runtime.ts'
 import type { Backend } from '../../src/store/ports.ts'
+import type { TestMillrace } from '../../src/testing/types.ts'
 
 const welcome = defineJob({
   name: 'send-welcome',
@@ -50,6 +52,10 @@ async function enqueues(): Promise<void> {
   void [named, messageId, width]
   await mill.enqueue(tick)
   await mill.enqueue('tick')
+  await mill.enqueueAndWait(tick)
+  await mill.enqueueAndWait('tick', undefined, {}, { timeout: '5s' })
+  // @ts-expect-error the input is missing
+  await mill.enqueueAndWait(resize)
   await mill.enqueue(parsed, { day: 'monday' })
   await loose.enqueue('anything', { at: 'all' })
 
@@ -98,6 +104,9 @@ async function bulk(): Promise<void> {
 
 async function batches(): Promise<void> {
   const batch = await mill.batch('import', { onComplete: [resize, { width: 1 }], onFailure: ['tick', undefined] })
+  await mill.batch('import', { onComplete: [tick], onFailure: ['tick'] })
+  // @ts-expect-error the input of a callback is missing
+  await mill.batch('import', { onComplete: [resize] })
   const handle: JobHandle<number> = await batch.add(resize, { width: 1 })
   void handle
   await batch.addMany([[welcome, { to: 'a', template: 'b' }]])
@@ -146,4 +155,15 @@ async function flowsAndSchedules(): Promise<void> {
   // @ts-expect-error unknown name
   mill.metadata('nobody')
 }
-void [created, enqueues, bulk, batches, flowsAndSchedules]
+
+function clientsAreClients(
+  whole: Millrace<readonly [typeof welcome, typeof resize, typeof tick]>,
+  test: TestMillrace<readonly [typeof welcome, typeof resize]>,
+): void {
+  const anyMill: Millrace = whole
+  const anyClient: Client = whole
+  const someClient: Client<readonly [typeof resize]> = whole
+  const testClient: Client<readonly [typeof welcome]> = test
+  void [anyMill, anyClient, someClient, testClient]
+}
+void [created, enqueues, bulk, batches, flowsAndSchedules, clientsAreClients]

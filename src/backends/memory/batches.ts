@@ -25,6 +25,11 @@ export function memoryBatches(world: World): BatchStore {
         completeBatch(world, batch)
         return true
       }),
+    discard: (id) =>
+      world.run(() => {
+        const batch = world.batches.get(id)
+        return batch !== undefined && batch.record.counts.total === 0 && world.batches.delete(id)
+      }),
     cancel: (id) =>
       world.run(() => {
         const batch = world.batches.get(id)

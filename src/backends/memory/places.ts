@@ -102,7 +102,7 @@ export function finishBatch(world: World, batch: BatchState): readonly NewJob[] 
   batch.record = { ...batch.record, finishedAtMs: world.nowMs() }
   world.cancelledBatches.delete(batch)
   world.ringFinished(batch.record.id)
-  return callbacksDue(batch.record.counts)
+  return callbacksDue(batch.record)
     .map((name) => batch.record.callbacks[name])
     .filter((job) => job !== null)
 }
