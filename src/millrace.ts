@@ -73,7 +73,7 @@ const OPTIONS = [
 export async function createMillrace<const Known extends readonly AnyJob[]>(
   options: MillraceOptions<Known>,
 ): Promise<Millrace<Known>> {
-  checkKnownOptions(options, OPTIONS, 'createMillrace')
+  checkOptions(options)
   const connections = connectionsOf(options)
   const runtime = createRuntime({ ...options.runtime, ...(options.logger && { logger: options.logger }) })
   const storeTimeoutMs = parseDuration(options.storeTimeout ?? DEFAULTS.storeTimeoutMs, 'storeTimeout', { minMs: 1 })
@@ -122,6 +122,26 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
   }
 }
 
+function checkOptions(options: MillraceOptions<readonly AnyJob[]>): void {
+  checkKnownOptions(options, OPTIONS, 'createMillrace')
+  const { use = {}, classify, onFailed, maintenance, logger } = options
+  checkKnownOptions(use, ['enqueue', 'run'], 'use')
+  for (const [name, layers] of Object.entries(use)) {
+    if (!Array.isArray(layers) || layers.some((layer) => typeof layer !== 'function')) {
+      throw invalidOption(`use.${name}`, layers, 'an array of functions')
+    }
+  }
+  if (classify !== undefined && typeof classify !== 'function') throw invalidOption('classify', classify, 'a function')
+  if (onFailed !== undefined && typeof onFailed !== 'function') throw invalidOption('onFailed', onFailed, 'a function')
+  if (maintenance !== undefined && typeof maintenance !== 'boolean') {
+    throw invalidOption('maintenance', maintenance, 'true or false')
+  }
+  const levels = ['debug', 'info', 'warn', 'error'] as const
+  if (logger !== undefined && levels.some((level) => typeof logger?.[level] !== 'function')) {
+    throw invalidOption('logger', logger, `an object with ${levels.join(', ')}`)
+  }
+}
+
 function systemPolicy({ classify, unknownErrors = 'retry' }: MillraceOptions<readonly AnyJob[]>): SystemPolicy {
   if (unknownErrors !== 'retry' && unknownErrors !== 'fail') {
     throw invalidOption('unknownErrors', unknownErrors, "'retry' or 'fail'")
@@ -129,13 +149,22 @@ function systemPolicy({ classify, unknownErrors = 'retry' }: MillraceOptions<rea
   return { classifiers: classify === undefined ? [] : [classify], unknownErrors }
 }
 
+/** `memory` without its parentheses is the usual slip. */
+function checkBackend(backend: Backend, what: string): Backend {
+  if (typeof backend === 'object' && backend !== null && 'jobs' in backend && 'capabilities' in backend) return backend
+  throw invalidOption(what, backend, 'a backend such as memory()')
+}
+
 function connectionsOf(options: MillraceOptions<readonly AnyJob[]>): Readonly<Record<string, Backend>> {
   const { backend, connections } = options
   if (backend !== undefined && connections !== undefined) {
     throw new MillraceError('INVALID_OPTION', 'createMillrace takes either `backend` or `connections`, not both')
   }
-  if (backend !== undefined) return { default: backend }
-  if (connections !== undefined) return connections
+  if (backend !== undefined) return { default: checkBackend(backend, 'backend') }
+  if (connections !== undefined) {
+    for (const [name, one] of Object.entries(connections)) checkBackend(one, `connections.${name}`)
+    return connections
+  }
   throw new MillraceError(
     'INVALID_OPTION',
     'createMillrace needs a place to keep jobs: pass `backend: memory()`, or `connections` with several by name',

@@ -108,7 +108,9 @@ export class Works {
 
   #queuesByConnection(asked: readonly string[] | undefined): ReadonlyMap<string, readonly string[]> {
     const { registry, connections } = this.#parts.internals
-    if (asked?.length === 0) throw invalidOption('queues', asked, 'at least one queue, or none to work on all of them')
+    if (asked !== undefined && (!Array.isArray(asked) || asked.length === 0)) {
+      throw invalidOption('queues', asked, 'an array of at least one queue, or nothing to work on all of them')
+    }
     const queues = new Set(asked?.map((queue) => checkName(queue, 'queue')) ?? registry.all().map(({ queue }) => queue))
     if (queues.size === 0) throw invalidOption('jobs', [], 'at least one registered job to work on')
     const byConnection = new Map<string, string[]>()

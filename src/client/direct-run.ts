@@ -5,10 +5,10 @@ import type { DirectRunOptions, JobDefinition, RunContext, RunningJob } from '..
 import { parseDuration } from '../core/duration.ts'
 import { MillraceError } from '../core/errors.ts'
 import type { JobId } from '../core/job.ts'
-import { LIMITS } from '../core/limits.ts'
+import { DEFAULTS, LIMITS } from '../core/limits.ts'
 import { OutcomeSignal } from '../core/outcome.ts'
 import { decodePayload, encodePayload } from '../core/payload.ts'
-import { validate } from '../core/schema.ts'
+import { validateStored } from '../core/schema.ts'
 
 export async function runDirectly<Input, Parsed, Result>(
   definition: JobDefinition<string, Input, Parsed, Result>,
@@ -18,7 +18,8 @@ export async function runDirectly<Input, Parsed, Result>(
   const limit = { maxBytes: LIMITS.payloadBytesMax, code: 'PAYLOAD_TOO_LARGE' } as const
   const { text } = encodePayload(input === undefined ? null : input, 'payload', limit)
   // The schema of the definition produces `Parsed`; without one the caller's type is the promise.
-  const parsed = (await validate(definition.schema, decodePayload(text), `the input of ${definition.name}`)) as Parsed
+  const what = `the input of ${definition.name}`
+  const parsed = (await validateStored(definition.schema, decodePayload(text), what)) as Parsed
   const returned = await definition.handler(detachedContext(definition, parsed, options.signal))
   if (returned instanceof OutcomeSignal) throw returned
   return throughJson(returned)
@@ -78,7 +79,7 @@ function detachedJob(definition: JobDefinition<string, never, never, unknown>): 
     id: DIRECT_ID,
     name: definition.name,
     queue: definition.queue,
-    priority: definition.priority ?? 0,
+    priority: definition.priority ?? DEFAULTS.priority,
     attempt: 1,
     maxAttempts: 1,
     enqueuedAt: new Date(EPOCH_MS),

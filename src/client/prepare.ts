@@ -8,7 +8,7 @@ import { LIMITS } from '../core/limits.ts'
 import { checkKey, checkTags, invalidOption } from '../core/names.ts'
 import { decodePayload, encodePayload } from '../core/payload.ts'
 import type { SecretGuard } from '../core/payload.ts'
-import { validate } from '../core/schema.ts'
+import { validate, validateStored } from '../core/schema.ts'
 import { contentKey } from '../core/unique.ts'
 import type { UniqueHold } from '../core/unique.ts'
 import type { Runtime } from '../runtime/runtime.ts'
@@ -63,9 +63,7 @@ export function createPrepare({ runtime, connections, secrets }: PrepareParts): 
     return text
   }
 
-  return (definition, given, options, extras = {}) => {
-    // JSON has no undefined: a job without input has the payload null, here and in the worker.
-    const input = given === undefined ? null : given
+  return (definition, input, options, extras = {}) => {
     const checked = checkEnqueueOptions(options, runtime.clock.nowMs())
     const own = connections.ofJob(definition)
     const connection =
@@ -73,7 +71,8 @@ export function createPrepare({ runtime, connections, secrets }: PrepareParts): 
         ? own
         : connections.common([own, ...checked.connections], `the job ${definition.name} with its batch and parents`)
     const finish = (): Prepared => {
-      const payload = encode(definition, input)
+      // JSON has no undefined: a job without input has the payload null.
+      const payload = encode(definition, input === undefined ? null : input)
       const id = extras.id ?? checked.id ?? (runtime.newId() as JobId) // newId mints UUIDs
       return {
         job: newJob(definition, input, payload, checked, extras, id),
@@ -82,7 +81,9 @@ export function createPrepare({ runtime, connections, secrets }: PrepareParts): 
       }
     }
     // The worker validates again and needs what the producer passed, so the parsed value is dropped.
-    const parsed = validate(definition.schema, input, `the input of ${definition.name}`)
+    // The input of a schedule has already been in a store.
+    const check = extras.schedule === undefined ? validate : validateStored
+    const parsed = check(definition.schema, input, `the input of ${definition.name}`)
     return parsed instanceof Promise ? parsed.then(finish) : finish()
   }
 }

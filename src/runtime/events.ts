@@ -2,6 +2,7 @@
 // and never disturbs the one who emits.
 import type { AttemptError } from '../core/attempt-error.ts'
 import type { BatchId, JobId, WorkerId } from '../core/job.ts'
+import { invalidOption } from '../core/names.ts'
 import type { Logger } from './logger.ts'
 
 export interface JobEvent {
@@ -39,6 +40,22 @@ export interface Events {
 }
 
 export type EventName = keyof Events
+
+export const EVENT_NAMES = [
+  'enqueued',
+  'started',
+  'completed',
+  'retried',
+  'failed',
+  'cancelled',
+  'released',
+  'stale',
+  'expired',
+  'progress',
+  'workerStarted',
+  'workerStopped',
+  'workerLost',
+] as const satisfies readonly EventName[]
 export type Listener<Name extends EventName> = (event: Events[Name]) => void
 
 export interface EventHub {
@@ -54,6 +71,8 @@ export function createEventHub(logger: Logger): EventHub {
   const listeners = new Map<EventName, readonly Listener<EventName>[]>()
   return {
     on(name, listener) {
+      if (!EVENT_NAMES.includes(name)) throw invalidOption('event', name, `one of ${EVENT_NAMES.join(', ')}`)
+      if (typeof listener !== 'function') throw invalidOption('listener', listener, 'a function')
       // The map forgets which name a listener belongs to; `emit` only ever passes it events of that name.
       const erased = listener as Listener<EventName>
       listeners.set(name, [...(listeners.get(name) ?? []), erased])
