@@ -17,11 +17,12 @@ import type { BatchOptions } from './batch-options.ts'
 import type { BatchDesk, OpenBatch } from './batches.ts'
 import { boundedBackend } from './bounded-backend.ts'
 import type { Batch, Client, EnqueueVerbs } from './client-types.ts'
+import { checkBackends, checkDeclaredQueues, checkSecrets } from './client-options.ts'
 import { createConnections } from './connections.ts'
 import type { Connections } from './connections.ts'
 import { createConsumer, createConsumerDesk } from './consumer.ts'
 import { createDeadLetters } from './dead-letters.ts'
-import { createEnding } from './ending.ts'
+import { checkReason, createEnding } from './ending.ts'
 import type { Ending } from './ending.ts'
 import { createEnqueuer } from './enqueue.ts'
 import type { BulkLine, Enqueuer, EnqueuerParts, JobName } from './enqueue.ts'
@@ -96,10 +97,13 @@ export function createClient<const Known extends readonly AnyJob[]>(
     policy = DEFAULT_POLICY,
   } = options
   checkSecrets(secrets)
+  checkBackends(options.connections)
+  checkDeclaredQueues(declared)
   const registry = createRegistry(options.jobs)
   const connections = createConnections(bound(options), declared, registry.all())
   const hub = options.hub ?? createEventHub(runtime.logger)
   const settingsOf = (queue: string) => queueSettings(queue, Object.hasOwn(declared, queue) ? declared[queue] : {})
+  const isNamed = (queue: string) => Object.hasOwn(declared, queue) || registry.all().some((job) => job.queue === queue)
   // Mistakes in the declarations are told now, not at the first enqueue.
   Object.keys(declared).forEach(settingsOf)
   for (const job of registry.all()) connections.ofJob(job)
@@ -128,7 +132,7 @@ export function createClient<const Known extends readonly AnyJob[]>(
     enqueueBatch: async (name: string, lines: readonly BulkLine[], callbacks?: BatchOptions) =>
       batchOf(await desk.whole(name, lines, callbacks), desk, enqueuer),
     jobs,
-    queues: createQueues(connections, runtime),
+    queues: createQueues(connections, runtime, (queue) => (isNamed(queue) ? settingsOf(queue) : null)),
     batches: reading(desk),
     schedules: createSchedules(connections, runtime, enqueuer),
     deadLetters: createDeadLetters(connections, runtime, jobs),
@@ -157,16 +161,12 @@ export function createClient<const Known extends readonly AnyJob[]>(
   return client as unknown as CreatedClient<Known>
 }
 
-function checkSecrets({ mode }: SecretGuard): void {
-  if (!['off', 'warn', 'refuse'].includes(mode)) throw invalidOption('secrets.mode', mode, 'off, warn or refuse')
-}
-
 function handleServices(connections: Connections, awaitResult: AwaitResult, ending: Ending): HandleServices {
   return {
     awaitResult,
     status: async (id, connection) => (await connections.locate(id, connection))?.job.status ?? null,
     cancel: async (id, connection, reason = 'cancelled by its producer') =>
-      (await ending.cancel([{ id, connection }], reason))[0]!,
+      (await ending.cancel([{ id, connection }], checkReason(reason)))[0]!,
   }
 }
 
@@ -204,13 +204,16 @@ function batchOf({ id, connection }: OpenBatch, desk: BatchDesk, enqueuer: Enque
   const batch = {
     id,
     connection,
-    add: (job: JobName, input?: unknown, options?: EnqueueOptions) =>
-      enqueuer.one(job, input, { ...options, batch: own }),
-    addMany: (lines: readonly BulkLine[]) =>
-      enqueuer.many(
-        lines.map(([job, input, options]) => [job, input, { ...options, batch: own }]),
-        'a batch',
-      ),
+    add: async (job: JobName, input?: unknown, options?: EnqueueOptions) =>
+      enqueuer.one(job, input, joining(own, options)),
+    async addMany(lines: readonly BulkLine[]) {
+      if (!Array.isArray(lines)) throw invalidOption('addMany()', lines, 'an array of [job, input, options?]')
+      const joined = lines.map((line: BulkLine): BulkLine =>
+        // What is no line is refused, and named, where all lines are checked.
+        Array.isArray(line) ? [line[0], line[1], joining(own, line[2])] : line,
+      )
+      return enqueuer.many(joined, 'a batch')
+    },
     seal: () => desk.seal(id, connection),
     progress: async () => (await desk.info(id, connection)).progress,
     cancel: () => desk.cancel(id, connection),
@@ -218,6 +221,15 @@ function batchOf({ id, connection }: OpenBatch, desk: BatchDesk, enqueuer: Enque
   }
   // As above: the types are those of the definitions.
   return batch as unknown as Batch
+}
+
+function joining(own: OpenBatch, options: EnqueueOptions | undefined): EnqueueOptions {
+  const { batch } = options ?? {}
+  const id = typeof batch === 'object' ? batch?.id : batch
+  if (id !== undefined && id !== own.id) {
+    throw invalidOption('batch', batch, 'left out: the job joins the batch that it is added to')
+  }
+  return { ...options, batch: own }
 }
 
 async function ensureQueues(

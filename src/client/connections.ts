@@ -3,7 +3,7 @@
 import type { AnyJob } from '../core/definition.ts'
 import { MillraceError } from '../core/errors.ts'
 import type { JobId, StoredJob } from '../core/job.ts'
-import { checkName } from '../core/names.ts'
+import { checkName, shown } from '../core/names.ts'
 import type { Backend } from '../store/ports.ts'
 
 export const DEFAULT_CONNECTION = 'default'
@@ -36,7 +36,7 @@ export function createConnections(
   function backend(name: string): Backend {
     const found = byName.get(name)
     if (found !== undefined) return found
-    const message = `there is no connection ${JSON.stringify(name)}; configured: ${names.join(', ') || 'none'}`
+    const message = `there is no connection ${shown(name)}; configured: ${names.join(', ') || 'none'}`
     throw new MillraceError('CONNECTION_NOT_FOUND', message, { details: { connection: name } })
   }
 

@@ -12,7 +12,7 @@ import type { Runtime } from '../runtime/runtime.ts'
 import type { Connections } from './connections.ts'
 import { checkJobRef } from './ids.ts'
 import type { JobRef } from './ids.ts'
-import { toJobFilter } from './job-filter.ts'
+import { FILTERS, toJobFilter } from './job-filter.ts'
 import type { JobListFilter, PageOptions } from './job-filter.ts'
 import { viewAttempt, viewJob } from './job-view.ts'
 import type { Attempt, Job } from './job-view.ts'
@@ -73,6 +73,7 @@ export interface DeadLetters {
 }
 
 const ACTOR = 'operator'
+const DEAD_LETTER_FILTERS: readonly string[] = [...FILTERS.filter((name) => name !== 'status'), 'olderThan']
 const PRUNE_PASSES_MAX = 10_000
 
 export function createDeadLetters(connections: Connections, runtime: Runtime, jobs: Jobs): DeadLetters {
@@ -83,11 +84,15 @@ export function createDeadLetters(connections: Connections, runtime: Runtime, jo
     return found
   }
 
-  const filterOf = ({ olderThan, ...filter }: DeadLetterFilter): JobListFilter => ({
-    ...filter,
-    status: 'failed',
-    ...(olderThan !== undefined && { finishedUntil: runtime.clock.nowMs() - parseDuration(olderThan, 'olderThan') }),
-  })
+  function filterOf(asked: DeadLetterFilter): JobListFilter {
+    checkKnownOptions(asked, DEAD_LETTER_FILTERS, 'dead letter filter')
+    const { olderThan, ...filter } = asked
+    return {
+      ...filter,
+      status: 'failed',
+      ...(olderThan !== undefined && { finishedUntil: runtime.clock.nowMs() - parseDuration(olderThan, 'olderThan') }),
+    }
+  }
 
   return {
     list: async (filter = {}, page) => jobs.list(filterOf(filter), page),
@@ -99,6 +104,7 @@ export function createDeadLetters(connections: Connections, runtime: Runtime, jo
       return { ...viewJob(found.job, found.connection), attempts: attempts.map(viewAttempt) }
     },
     async replay(ref, options = {}) {
+      checkKnownOptions(options, ['actor'], 'replay()')
       const actor = actorOf(options)
       const { connection, job } = await failedJob(ref)
       const [verdict] = await replaySame(connections.backend(connection), runtime, [job.id], actor)
@@ -107,6 +113,7 @@ export function createDeadLetters(connections: Connections, runtime: Runtime, jo
       if (verdict !== 'applied' && verdict !== 'already') throw notReplayable(job)
     },
     async replayAsNew(ref, options = {}) {
+      checkKnownOptions(options, ['actor'], 'replayAsNew()')
       const actor = actorOf(options)
       const { connection, job } = await failedJob(ref)
       if (job.status !== 'failed') throw notReplayable(job)
@@ -190,7 +197,7 @@ async function replayMany(
 }
 
 function actorOf({ actor }: ReplayOptions): string {
-  return actor === undefined ? ACTOR : checkKey(actor, 'actor')
+  return actor === undefined ? ACTOR : checkKey(actor, 'value of actor')
 }
 
 function keyTaken(job: StoredJob): MillraceError {

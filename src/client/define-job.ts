@@ -10,7 +10,7 @@ import { checkInteger, checkKnownOptions, checkName, checkTags, invalidOption } 
 import type { OutcomeSignal } from '../core/outcome.ts'
 import { parsePriority } from '../core/priority.ts'
 import type { Priority } from '../core/priority.ts'
-import { exponential } from '../core/retry.ts'
+import { checkRetryPolicy, exponential } from '../core/retry.ts'
 import type { RetryPolicy } from '../core/retry.ts'
 import type { OnDuplicate, UniqueMode } from '../core/unique.ts'
 import { runDirectly } from './direct-run.ts'
@@ -131,12 +131,8 @@ function checkSchema(schema: unknown): StandardSchemaV1 | undefined {
   return schema as StandardSchemaV1
 }
 
-const RETRY_KINDS: readonly unknown[] = ['exponential', 'linear', 'fixed', 'custom'] satisfies RetryPolicy['kind'][]
-
 function retryOf({ retry, attempts }: { readonly retry?: RetryPolicy; readonly attempts?: number }) {
-  if (retry !== undefined && !RETRY_KINDS.includes((retry as { kind?: unknown } | null)?.kind)) {
-    throw invalidOption('retry', retry, 'made by exponential(), linear(), fixed() or customRetry()')
-  }
+  if (retry !== undefined) checkRetryPolicy(retry)
   if (attempts === undefined) return retry
   const checked = checkInteger(attempts, 'attempts', 1, LIMITS.attemptsMax)
   return retry === undefined ? exponential({ attempts: checked }) : { ...retry, attempts: checked }

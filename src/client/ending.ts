@@ -5,6 +5,7 @@ import { MillraceError } from '../core/errors.ts'
 import { isFinal } from '../core/job.ts'
 import type { JobId } from '../core/job.ts'
 import { LIMITS } from '../core/limits.ts'
+import { invalidOption } from '../core/names.ts'
 import type { Transition, Verdict } from '../core/transition.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Backend } from '../store/ports.ts'
@@ -29,6 +30,14 @@ export interface Ending {
   /** In the order asked. */
   cancel(refs: readonly EndingRef[], reason: string, actor?: string): Promise<readonly CancelAnswer[]>
   remove(refs: readonly EndingRef[], actor?: string): Promise<readonly RemoveAnswer[]>
+}
+
+const REASON_CHARS_MAX = 1_000
+
+/** Why a job was cancelled, as its row keeps it. */
+export function checkReason(reason: unknown): string {
+  if (typeof reason === 'string' && reason.length <= REASON_CHARS_MAX) return reason
+  throw invalidOption('reason', reason, `text of at most ${REASON_CHARS_MAX} characters`)
 }
 
 interface Rules<Answer> {

@@ -45,7 +45,8 @@ export async function enqueueFlow(tree: FlowShape, enqueuer: Enqueuer, runtime: 
 function collect(tree: FlowShape): readonly FlowShape[] {
   const seen = new Set<FlowShape>()
   const open: FlowShape[] = [tree]
-  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+  while (open.length > 0) {
+    const node = open.pop()!
     if (seen.has(node)) continue
     checkKnownOptions(node, ['job', 'input', 'options', 'children'], 'a flow node')
     seen.add(node)

@@ -32,7 +32,7 @@ export interface IdempotencyHolder {
 
 type State =
   | { readonly state: 'running'; readonly job: JobId; readonly lease: number; readonly call: string }
-  | { readonly state: 'done'; readonly value: Json }
+  | { readonly state: 'done'; readonly value?: Json | undefined }
   | { readonly state: 'failed'; readonly error: AttemptError }
 
 interface Terms {
@@ -77,7 +77,7 @@ class Once {
   }
 
   /** The value if it is there, the version that is ours if we may run now. */
-  async acquire(): Promise<{ readonly value: Json } | { readonly version: number }> {
+  async acquire(): Promise<{ readonly value: Json | undefined } | { readonly version: number }> {
     const { clock, random } = this.#runtime
     const { waitMs, onFailure } = this.#terms
     const startMs = clock.monoMs()
@@ -96,8 +96,8 @@ class Once {
     }
   }
 
-  async run<Value extends Json>(version: number, fn: () => Promise<Value> | Value): Promise<Value> {
-    let value: Json
+  async run<Value>(version: number, fn: () => Promise<Value> | Value): Promise<Value> {
+    let value: Json | undefined
     const keeper = this.#keepRunning(version)
     try {
       value = throughJson(await fn())
@@ -178,9 +178,10 @@ class Once {
 }
 
 /** A first run and a re-run must see the same value. */
-function throughJson(returned: unknown): Json {
+function throughJson(returned: unknown): Json | undefined {
+  if (returned === undefined) return undefined
   const limit = { maxBytes: LIMITS.noteBytesMax, code: 'RESULT_TOO_LARGE' } as const
-  return decodePayload(encodePayload(returned === undefined ? null : returned, 'idempotent result', limit).text)
+  return decodePayload(encodePayload(returned, 'idempotent result', limit).text)
 }
 
 function mayTakeOver(state: Extract<State, { state: 'running' }>, holder: IdempotencyHolder): boolean {

@@ -2,6 +2,7 @@
 // (group commit); bulk calls go alone, because they are one atom. A lost reply is repeated with the same
 // ids. States: idle → (a call) → a flush is due at the end of this tick → flushing → idle, or the next flush.
 import { MillraceError } from '../core/errors.ts'
+import { cycleError } from '../core/flow.ts'
 import type { JobId, NewJob } from '../core/job.ts'
 import { isPlanted } from '../core/planted.ts'
 import type { Runtime } from '../runtime/runtime.ts'
@@ -159,6 +160,8 @@ function refused(refusal: InsertRefusal): MillraceError {
       const message = `job ${jobId} depends on ${refusal.parent}, which does not exist: enqueue the parent first, or in the same call`
       return new MillraceError(code, message, { details: { jobId, parent: refusal.parent } })
     }
+    case 'DEPENDENCY_CYCLE':
+      return cycleError(refusal.circle)
     case 'BATCH_NOT_FOUND': {
       const message = `there is no batch ${refusal.batch}: create it first, or correct the id`
       return new MillraceError(code, message, { details: { jobId, batch: refusal.batch } })

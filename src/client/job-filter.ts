@@ -37,7 +37,7 @@ export interface PageOptions {
   readonly cursor?: string
 }
 
-const FILTERS = [
+export const FILTERS = [
   'connection',
   'queue',
   'name',
@@ -59,8 +59,13 @@ const CURSOR_CHARS_MAX = 500
 const ERROR_TEXT_CHARS_MAX = 500
 const PATH_PARTS_MAX = 20
 
-export function toJobFilter(filter: JobListFilter, capabilities: Pick<Capabilities, 'payloadSearch'>): JobFilter {
+/** Before anything is read from it. */
+export function checkFilterNames(filter: JobListFilter): void {
   checkKnownOptions(filter, FILTERS, 'job filter')
+}
+
+export function toJobFilter(filter: JobListFilter, capabilities: Pick<Capabilities, 'payloadSearch'>): JobFilter {
+  checkFilterNames(filter)
   const { queue, name, status, tag, batch, worker, schedule, group, errorText, payload } = filter
   return {
     ...(queue !== undefined && { queue: checkName(queue, 'queue') }),

@@ -1,15 +1,15 @@
 // Looking at jobs and ending them: get, list, counts, attempts, logs, cancel, remove. Without a named
 // connection an id is looked for on all of them.
 import type { JobId } from '../core/job.ts'
-import { checkKnownOptions } from '../core/names.ts'
+import { checkKey, checkKnownOptions, checkName } from '../core/names.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { QueueCounts } from '../store/job-query.ts'
 import type { Connections } from './connections.ts'
-import { createEnding } from './ending.ts'
+import { checkReason, createEnding } from './ending.ts'
 import type { CancelAnswer, RemoveAnswer } from './ending.ts'
 import { checkJobRef } from './ids.ts'
 import type { JobRef } from './ids.ts'
-import { toJobFilter, toPageRequest } from './job-filter.ts'
+import { checkFilterNames, toJobFilter, toPageRequest } from './job-filter.ts'
 import type { JobListFilter, PageOptions } from './job-filter.ts'
 import { viewAttempt, viewJob, viewLogLine } from './job-view.ts'
 import type { Attempt, Job, JobLogLine } from './job-view.ts'
@@ -53,7 +53,8 @@ export function createJobs(connections: Connections, runtime: Runtime): Jobs {
     options: CancelOptions = {},
   ): Promise<CancelAnswer | readonly CancelAnswer[]> {
     checkKnownOptions(options, ['reason', 'actor'], 'cancel()')
-    const { reason = 'cancelled by an operator', actor } = options
+    const reason = checkReason(options.reason ?? 'cancelled by an operator')
+    const actor = checkActor(options.actor)
     // All ids are checked before the first is touched.
     const refs = (isList(ids) ? ids : [ids]).map((ref) => checkJobRef(ref, 'job id'))
     const answers = await ending.cancel(refs, reason, actor)
@@ -67,6 +68,7 @@ export function createJobs(connections: Connections, runtime: Runtime): Jobs {
       return found && viewJob(found.job, found.connection)
     },
     async list(filter = {}, page = {}) {
+      checkFilterNames(filter)
       const connection =
         filter.connection ?? (filter.queue === undefined ? 'default' : connections.ofQueue(filter.queue))
       const backend = connections.backend(connection)
@@ -78,6 +80,7 @@ export function createJobs(connections: Connections, runtime: Runtime): Jobs {
       return { items: jobs, ...(nextCursor !== undefined && { nextCursor }) }
     },
     async counts(queue) {
+      if (queue !== undefined) checkName(queue, 'queue')
       const read = async (connection: string) =>
         (await connections.backend(connection).query.counts(queue)).map((counts) => ({ ...counts, connection }))
       return (await Promise.all(connections.names.map(read))).flat()
@@ -86,11 +89,16 @@ export function createJobs(connections: Connections, runtime: Runtime): Jobs {
       (await onFirst(ref, (name, id) => connections.backend(name).query.attempts(id))).map(viewAttempt),
     logs: async (ref) => (await onFirst(ref, (name, id) => connections.backend(name).query.logs(id))).map(viewLogLine),
     cancel,
-    async remove(ref, { actor } = {}) {
-      const [answer] = await ending.remove([checkJobRef(ref, 'job id')], actor)
+    async remove(ref, options = {}) {
+      checkKnownOptions(options, ['actor'], 'remove()')
+      const [answer] = await ending.remove([checkJobRef(ref, 'job id')], checkActor(options.actor))
       return answer!
     },
   }
+}
+
+function checkActor(actor: string | undefined): string | undefined {
+  return actor === undefined ? undefined : checkKey(actor, 'value of actor')
 }
 
 // `Array.isArray` does not narrow readonly arrays out of a union.

@@ -7,6 +7,7 @@ import { parsePriority } from '../core/priority.ts'
 import type { LaneBounds, Priority } from '../core/priority.ts'
 import { rateLimit } from '../core/rate.ts'
 import type { RateLimitOptions } from '../core/rate.ts'
+import { checkRetryPolicy } from '../core/retry.ts'
 import type { RetryPolicyRecord } from '../core/retry.ts'
 import { defaultQueue } from '../store/queue-defaults.ts'
 import type { QueueChange, QueueLimits, QueueRetention, QueueSettings } from '../store/queue-store.ts'
@@ -71,7 +72,7 @@ export function checkQueueOptions(
     ...(limited && { limits: limitsOf(options, known.limits) }),
     ...(options.retention !== undefined && { retention: retentionOf(options.retention, known.retention) }),
     ...(lowerLaneShare !== undefined && {
-      lowerLaneShare: checkInteger(lowerLaneShare, 'lowerLaneShare', 0, LOWER_LANE_SHARE_MAX),
+      lowerLaneShare: checkShare(lowerLaneShare),
     }),
     ...(lanes !== undefined && { lanes: checkLanes(lanes) }),
   }
@@ -84,25 +85,40 @@ export function queueSettings(name: string, declared: DeclaredQueue = {}): Queue
 }
 
 function checkRetry(retry: RetryPolicyRecord | null): RetryPolicyRecord | null {
-  if (retry === null || ['exponential', 'linear', 'fixed'].includes(retry?.kind)) return retry
-  throw invalidOption('retry', retry, 'made by exponential(), linear() or fixed(): a function cannot be stored')
+  if (retry === null) return null
+  const accepted = 'made by exponential(), linear() or fixed(): a function cannot be stored'
+  if ((retry as { readonly kind?: unknown }).kind === 'custom') throw invalidOption('retry', retry, accepted)
+  // Without custom ones a policy is a record.
+  return checkRetryPolicy(retry) as RetryPolicyRecord
+}
+
+// With three lanes a share of 1 or 2 would leave nothing for the high one.
+function checkShare(share: number): number {
+  if (checkInteger(share, 'lowerLaneShare', 0, LOWER_LANE_SHARE_MAX) === 1 || share === 2) {
+    throw invalidOption('lowerLaneShare', share, '0 (strict priority), or 3 and more')
+  }
+  return share
 }
 
 function limitsOf({ concurrency, rate, perKey = {} }: QueueOptions, known: QueueLimits): QueueLimits {
   checkKnownOptions(perKey, ['concurrency', 'rate'], 'perKey')
   return {
     concurrency: concurrency === undefined ? known.concurrency : checkConcurrency(concurrency, 'concurrency'),
-    rate: rate === undefined ? known.rate : rate && rateLimit(rate),
+    rate: rate === undefined ? known.rate : checkRate(rate),
     perKeyConcurrency:
       perKey.concurrency === undefined
         ? known.perKeyConcurrency
         : checkConcurrency(perKey.concurrency, 'perKey.concurrency'),
-    perKeyRate: perKey.rate === undefined ? known.perKeyRate : perKey.rate && rateLimit(perKey.rate),
+    perKeyRate: perKey.rate === undefined ? known.perKeyRate : checkRate(perKey.rate),
   }
 }
 
 function checkConcurrency(value: number | null, what: string): number | null {
   return value === null ? null : checkInteger(value, what, 1, LIMITS.concurrencyMax)
+}
+
+function checkRate(rate: RateLimitOptions | null): QueueLimits['rate'] {
+  return rate === null ? null : rateLimit(rate)
 }
 
 function retentionOf(options: NonNullable<QueueOptions['retention']>, known: QueueRetention): QueueRetention {

@@ -4,7 +4,14 @@ import type { RetryPolicyRecord } from '../core/retry.ts'
 import { MillraceError } from '../core/errors.ts'
 import { checkName } from '../core/names.ts'
 import type { Runtime } from '../runtime/runtime.ts'
-import type { QueueChange, QueueLimits, QueueRecord, QueueRetention } from '../store/queue-store.ts'
+import type {
+  QueueChange,
+  QueueLimits,
+  QueueRecord,
+  QueueRetention,
+  QueueSettings,
+  QueueStore,
+} from '../store/queue-store.ts'
 import type { Connections } from './connections.ts'
 import { checkQueueOptions } from './queue-options.ts'
 import type { QueueOptions } from './queue-options.ts'
@@ -44,14 +51,28 @@ function saysAlready(record: QueueRecord, change: QueueChange): boolean {
   return named.every((name) => JSON.stringify(record[name]) === JSON.stringify(change[name]))
 }
 
-export function createQueues(connections: Connections, runtime: Runtime): Queues {
+/** `named` answers the settings of a queue that a job or a declaration names, which may have no record yet. */
+export function createQueues(
+  connections: Connections,
+  runtime: Runtime,
+  named: (queue: string) => QueueSettings | null,
+): Queues {
+  /** What was declared is not lost to a change that comes before the first job. */
+  async function recordOf(name: string, queues: QueueStore): Promise<QueueRecord | null> {
+    const record = await retryStore(runtime, () => queues.get(name))
+    const settings = record === null ? named(name) : null
+    if (settings === null) return record
+    await retryStore(runtime, () => queues.ensure([settings]))
+    return retryStore(runtime, () => queues.get(name))
+  }
+
   async function change(name: string, changeOf: (known: QueueRecord | null) => QueueChange): Promise<Queue> {
     const connection = connections.ofQueue(checkName(name, 'queue'))
     const { queues } = connections.backend(connection)
     // Read, change, write if nobody was faster: no setting of another operator is lost, and a call that was
     // lost on its way cannot undo a later one.
     for (let tryNo = 1; tryNo <= CHANGE_TRIES_MAX; tryNo++) {
-      const known = await retryStore(runtime, () => queues.get(name))
+      const known = await recordOf(name, queues)
       const changed = changeOf(known)
       const record = await retryStore(runtime, () => queues.configure(name, changed, known?.version ?? 0))
       if (record !== null) return viewQueue(record, connection)
@@ -70,8 +91,8 @@ export function createQueues(connections: Connections, runtime: Runtime): Queues
       checkQueueOptions(options, `queue ${name}`)
       return change(name, (known) => checkQueueOptions(options, `queue ${name}`, known ?? undefined))
     },
-    pause: async (name) => change(name, () => ({ paused: true })),
-    resume: async (name) => change(name, () => ({ paused: false })),
+    pause: async (name) => change(name, (known) => pausing(name, known, true)),
+    resume: async (name) => change(name, (known) => pausing(name, known, false)),
     async get(name) {
       const connection = connections.ofQueue(checkName(name, 'queue'))
       const record = await connections.backend(connection).queues.get(name)
@@ -83,6 +104,13 @@ export function createQueues(connections: Connections, runtime: Runtime): Queues
       return (await Promise.all(connections.names.map(read))).flat()
     },
   }
+}
+
+/** A typo must not make a queue that nobody works on, while the one that was meant goes on. */
+function pausing(name: string, known: QueueRecord | null, paused: boolean): QueueChange {
+  if (known !== null) return { paused }
+  const message = `there is no queue ${name}: no job or declaration names it, and it was never configured`
+  throw new MillraceError('QUEUE_NOT_FOUND', message, { details: { queue: name } })
 }
 
 function viewQueue(record: QueueRecord, connection: string): Queue {

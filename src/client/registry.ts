@@ -1,7 +1,7 @@
 // The job kinds of one process, by name. A Map, so that no name can reach a prototype.
 import type { AnyJob } from '../core/definition.ts'
 import { MillraceError } from '../core/errors.ts'
-import { checkName, shown } from '../core/names.ts'
+import { checkName, invalidOption, shown } from '../core/names.ts'
 
 export interface Registry {
   /** Throws UNKNOWN_JOB. */
@@ -15,13 +15,10 @@ export interface Registry {
 
 export function createRegistry(jobs: readonly AnyJob[]): Registry {
   const byName = new Map<string, AnyJob>()
-  for (const job of jobs) {
-    const name = checkName((job as Partial<AnyJob> | null | undefined)?.name, 'job')
-    if (typeof job.handler !== 'function') {
-      throw new MillraceError('INVALID_OPTION', `job ${name} was not made by defineJob()`, {
-        details: { option: 'jobs' },
-      })
-    }
+  if (!Array.isArray(jobs)) throw invalidOption('jobs', jobs, 'an array of jobs made by defineJob()')
+  for (const [index, job] of (jobs as readonly AnyJob[]).entries()) {
+    if (!isDefinition(job)) throw invalidOption(`jobs[${index}]`, job, 'a job made by defineJob()')
+    const name = checkName(job.name, 'job')
     const other = byName.get(name)
     if (other !== undefined && other !== job) {
       const message = `two job definitions are named ${name} (queues ${other.queue} and ${job.queue}): rename one of them`
@@ -41,8 +38,7 @@ export function createRegistry(jobs: readonly AnyJob[]): Registry {
     find: (name) => byName.get(name),
     resolve(job) {
       if (typeof job === 'string') return get(job)
-      if (typeof job !== 'object' || job === null || typeof job.handler !== 'function')
-        throw unknownJob(job, [...byName.keys()])
+      if (!isDefinition(job)) throw notDefined(job)
       get(job.name)
       // A module that was loaded again (hot reload, a second bundle) brings its own object of the same kind.
       return job
@@ -52,10 +48,19 @@ export function createRegistry(jobs: readonly AnyJob[]): Registry {
   }
 }
 
+function isDefinition(job: unknown): job is AnyJob {
+  return typeof job === 'object' && job !== null && 'handler' in job && typeof job.handler === 'function'
+}
+
+function notDefined(job: unknown): MillraceError {
+  const message = `${shown(job)} is no job: pass one that was made by defineJob(), or its name`
+  return new MillraceError('UNKNOWN_JOB', message, { details: { near: [] } })
+}
+
 const NEAR_MAX = 3
 
-function unknownJob(name: unknown, known: readonly string[]): MillraceError {
-  const near = typeof name === 'string' ? nearNames(name, known) : []
+function unknownJob(name: string, known: readonly string[]): MillraceError {
+  const near = nearNames(name, known)
   const hint =
     near.length > 0
       ? `did you mean ${near.join(' or ')}?`

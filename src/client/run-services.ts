@@ -35,7 +35,7 @@ export function createRunServices({ runtime, enqueuer, backend }: RunServicesPar
   }
 
   return (claimed, isLive = () => true) => ({
-    enqueue: async (job, input, options) => {
+    enqueue: async (job, ...[input, options]) => {
       const [own, extras] = fromInside(claimed, options)
       const { id, duplicate } = await enqueuer.one(job, input, own, extras)
       return { id, duplicate }

@@ -1,9 +1,9 @@
 // The reference semantics of `apply` on plain data: which verdict a transition earns, and what it
 // changes in the job itself. Moving the job to its new place is the store's part.
 import { EDGES } from './edges.ts'
-import type { EdgeName } from './edges.ts'
+import type { Edge, EdgeName } from './edges.ts'
 import { isFinal } from './job.ts'
-import type { AttemptRow, LeaseNumber, StoredJob } from './job.ts'
+import type { AttemptRow, JobId, LeaseNumber, StoredJob } from './job.ts'
 import { isPlanted } from './planted.ts'
 import type { Transition, Verdict } from './transition.ts'
 
@@ -13,6 +13,8 @@ export type JobState = { -readonly [Field in keyof StoredJob]: StoredJob[Field] 
   lastEdge: EdgeName
   lastEdgeLease: number
   removeRequested: boolean
+  /** The parent that broke its policy, if one did. */
+  readonly orphanOf: JobId | null
 }
 
 export function judge(job: JobState | undefined, transition: Transition): Verdict {
@@ -33,6 +35,7 @@ export function chooses(job: JobState, transition: Transition): Transition {
 function guardHolds(job: JobState, { guard, edge }: Transition): boolean {
   if (isPlanted('expire-without-status') && (edge === 'expire' || edge === 'expireForGood')) return true
   if (!guard.from.includes(job.status)) return false
+  if (guard.orphanOf !== undefined && guard.orphanOf !== job.orphanOf) return false
   return guard.lease === undefined || guard.lease === job.lease || isPlanted('settle-without-lease')
 }
 
@@ -67,9 +70,11 @@ export function patch(job: JobState, settled: Transition, nowMs: number): void {
   if (settled.result !== undefined) job.result = settled.result
   if (settled.ranMs !== undefined) job.startedAtMs = nowMs - settled.ranMs
   if (settled.delayMs !== undefined) job.runAtMs = nowMs + settled.delayMs
-  if (settled.edge === 'replay') {
+  if (settled.attempt === 'reset') {
     job.attemptCount = 0
     job.crashCount = 0
+  }
+  if (settled.edge === 'replay') {
     job.replayedAtMs = nowMs
     job.replayedBy = settled.actor ?? null
     job.runAtMs = nowMs
@@ -82,11 +87,13 @@ export function patch(job: JobState, settled: Transition, nowMs: number): void {
 export function auditRow(job: JobState, settled: Transition, nowMs: number): AttemptRow | null {
   const status = EDGES[settled.edge].audit
   if (status === null) return null
-  const ran = settled.guard.lease !== undefined
+  // A run that was never started leaves no trace of a run.
+  const { lease: isLeased, counts }: Edge = EDGES[settled.edge]
+  const ran = isLeased && (counts || status === 'released')
   return {
     jobId: job.id,
     attempt: settled.attempt === 'count' ? job.attemptCount : job.attemptCount + (ran ? 1 : 0),
-    lease: (settled.guard.lease ?? 0) as LeaseNumber, // 0 names no run
+    lease: (ran ? (settled.guard.lease ?? 0) : 0) as LeaseNumber, // 0 names no run
     status,
     worker: ran ? job.worker : null,
     startedAtMs: ran ? job.startedAtMs : null,

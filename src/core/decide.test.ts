@@ -6,6 +6,7 @@ import type { Edge } from './edges.ts'
 import type { JobId, LeaseNumber, StoredJob } from './job.ts'
 import type { Outcome } from './outcome.ts'
 import { DEFAULT_POLICY } from './policy.ts'
+import { customRetry } from './retry.ts'
 
 const run = { id: 'j' as JobId, lease: 7 as LeaseNumber, attemptCount: 0, maxAttempts: 3, crashCount: 0 }
 const lastRun = { ...run, attemptCount: 2 }
@@ -69,8 +70,10 @@ describe('decideOutcome', () => {
       const { lease, to }: Edge = EDGES[transition.edge]
       expect(lease).toBe(true)
       expect(to).toContain(transition.to)
-      const endsCancelled = transition.edge === 'complete' || transition.edge === 'cancelRunning'
-      expect(transition.ifCancelRequested?.edge).toBe(endsCancelled ? undefined : 'cancelRunning')
+      const endsAnyway = transition.edge === 'complete' || transition.edge === 'cancelRunning'
+      const unstarted = transition.edge === 'return' || transition.edge === 'defer'
+      const expected = endsAnyway ? undefined : unstarted ? 'cancelUnstarted' : 'cancelRunning'
+      expect(transition.ifCancelRequested?.edge).toBe(expected)
     }
   })
 })
@@ -85,6 +88,14 @@ describe('decideExpiry', () => {
     expect(after(1)).toMatchObject({ edge: 'expire', to: 'scheduled' })
     expect(after(2)).toMatchObject({ edge: 'expireForGood', to: 'failed', note: 'poison', error: { code: 'POISON' } })
     expect([0, 1, 2, 3].map((crashCount) => runsAlone({ crashCount }))).toEqual([false, false, true, true])
+  })
+
+  test('D13 a lapsed visibility is an attempt and no crash, and giving up is obeyed', () => {
+    const lapsed = decideExpiry({ ...job, crashCount: 2 } as StoredJob, DEFAULT_POLICY, () => 0, 'visibility-lapsed')
+    expect(lapsed).toMatchObject({ edge: 'expire', attempt: 'count', error: { class: 'timeout' } })
+    expect(lapsed).not.toHaveProperty('crash')
+    const never = { retry: customRetry(() => null) }
+    expect(decideExpiry({ ...job, crashCount: 1 } as StoredJob, never, () => 0).edge).toBe('expireForGood')
   })
 
   test('D8 without attempts left the first crash is the last', () => {

@@ -80,14 +80,14 @@ export function decideOutcome(run: RunFacts, end: RunEnd, policy: RunPolicy, ran
     case 'cancel':
       return cancelled(run, ranMs, outcome.reason)
     case 'returned':
-      return { ...leased(run, 'return'), to: 'queued', ifCancelRequested: cancelled(run, 0) }
+      return { ...leased(run, 'return'), to: 'queued', ifCancelRequested: cancelledUnstarted(run) }
     case 'deferred':
       return {
         ...leased(run, 'defer'),
         to: 'scheduled',
         delayMs: outcome.waitMs,
         waitsFor: 'rate',
-        ifCancelRequested: cancelled(run, 0),
+        ifCancelRequested: cancelledUnstarted(run),
       }
     default:
       return assertNever(outcome)
@@ -111,25 +111,35 @@ function decideFailure(
   return delay === 'give-up' ? failed(run, error, end.ranMs) : retried(run, error, delay, end.ranMs)
 }
 
-/** The worker of this run is dead, or its visibility lapsed. The first crashes are forgiven, then it is poison. */
-export function decideExpiry(job: StoredJob, policy: Pick<RunPolicy, 'retry'>, random: () => number): Transition {
-  const crashes = job.crashCount + 1
-  const poison = crashes >= DEFAULTS.crashesBeforePoison
+/**
+ * The worker of this run is dead: the first crashes are forgiven, then it is poison. Or its visibility lapsed:
+ * the consumer was too slow, which is an attempt and no crash.
+ */
+export function decideExpiry(
+  job: StoredJob,
+  policy: Pick<RunPolicy, 'retry'>,
+  random: () => number,
+  why: 'worker-dead' | 'visibility-lapsed' = 'worker-dead',
+): Transition {
+  const crashes = job.crashCount + (why === 'worker-dead' ? 1 : 0)
+  const poison = why === 'worker-dead' && crashes >= DEFAULTS.crashesBeforePoison
+  const crash = why === 'worker-dead' ? ({ crash: true } as const) : {}
   const cause = poison
     ? new MillraceError('POISON', `the worker died ${crashes} times while it ran this job`)
-    : new MillraceError('WORKER_DIED', `worker ${job.worker ?? 'unknown'} disappeared while it ran this job`)
-  const error = withoutStack(toAttemptError(cause, 'crash'))
+    : why === 'worker-dead'
+      ? new MillraceError('WORKER_DIED', `worker ${job.worker ?? 'unknown'} disappeared while it ran this job`)
+      : new MillraceError('JOB_TIMEOUT', 'the visibility of the claim lapsed before it was settled or extended')
+  const error = withoutStack(toAttemptError(cause, why === 'worker-dead' ? 'crash' : 'timeout'))
   const base = { jobId: job.id, guard: { from: EDGES.expire.from, lease: job.lease } } as const
-  const ifCancelRequested = cancelled(job, 0, 'the worker died after cancellation was asked for')
-  if (poison || !hasAttemptsLeft(job)) {
-    const ended = { ...base, edge: 'expireForGood', to: 'failed', attempt: 'count', crash: true, error } as const
+  const ifCancelRequested = cancelled(job, undefined, 'the worker died after cancellation was asked for')
+  // The first crash may be a deploy: start again at once. Later ones wait as the policy says.
+  const delay = crashes <= 1 ? 0 : retryDelayMs(policy.retry, job.attemptCount + 1, random)
+  if (poison || delay === 'give-up' || !hasAttemptsLeft(job)) {
+    const ended = { ...base, edge: 'expireForGood', to: 'failed', attempt: 'count', ...crash, error } as const
     return { ...ended, ifCancelRequested, note: poison ? 'poison' : 'no attempts left' }
   }
-  // The first crash may be a deploy: start again at once. Later ones wait as the policy says.
-  const delay = crashes === 1 ? 0 : retryDelayMs(policy.retry, job.attemptCount + 1, random)
-  const delayMs = delay === 'give-up' ? 0 : delay
-  const again = { ...base, edge: 'expire', to: delayMs > 0 ? 'scheduled' : 'queued', delayMs } as const
-  return { ...again, waitsFor: 'retry', attempt: 'count', crash: true, error, ifCancelRequested }
+  const again = { ...base, edge: 'expire', to: delay > 0 ? 'scheduled' : 'queued', delayMs: delay } as const
+  return { ...again, waitsFor: 'retry', attempt: 'count', ...crash, error, ifCancelRequested }
 }
 
 /** Must the run of this job have the process for itself? */
@@ -143,7 +153,7 @@ export function decideOrphan(
 ): Transition {
   const message = `parent job ${orphan.parent} ended as ${orphan.parentStatus}`
   const error = withoutStack(toAttemptError(new MillraceError('PARENT_FAILED', message), 'permanent'))
-  const guard = { from: EDGES.failOrphan.from }
+  const guard = { from: EDGES.failOrphan.from, orphanOf: orphan.parent }
   return orphan.policy === 'fail'
     ? { jobId: job.id, edge: 'failOrphan', guard, to: 'failed', error, note: message }
     : { jobId: job.id, edge: 'cancelOrphan', guard, to: 'cancelled', error, note: message }
@@ -202,17 +212,18 @@ function failed(run: RunFacts, error: AttemptError, ranMs: number): Transition {
   return { ...leased(run, 'fail'), to: 'failed', attempt: 'count', error, ranMs, ifCancelRequested }
 }
 
-function cancelled(run: { readonly id: JobId; readonly lease: LeaseNumber }, ranMs: number, note?: string): Transition {
-  return {
-    ...leased(run, 'cancelRunning'),
-    to: 'cancelled',
-    attempt: 'count',
-    ranMs,
-    ...(note !== undefined && { note }),
-  }
+function cancelled(run: Leased, ranMs: number | undefined, note?: string): Transition {
+  const base = { ...leased(run, 'cancelRunning'), to: 'cancelled', attempt: 'count' } as const
+  return { ...base, ...(ranMs !== undefined && { ranMs }), ...(note !== undefined && { note }) }
 }
 
-function leased<Name extends EdgeName>(run: { readonly id: JobId; readonly lease: LeaseNumber }, edge: Name) {
+function cancelledUnstarted(run: Leased): Transition {
+  return { ...leased(run, 'cancelUnstarted'), to: 'cancelled', note: 'cancelled before it started' }
+}
+
+type Leased = { readonly id: JobId; readonly lease: LeaseNumber }
+
+function leased<Name extends EdgeName>(run: Leased, edge: Name) {
   return { jobId: run.id, edge, guard: { from: EDGES[edge].from, lease: run.lease } } as const
 }
 

@@ -86,16 +86,16 @@ export interface RunContext<Parsed> {
   /** Would a failure of this run be tried again? */
   readonly willRetry: boolean
   readonly log: JobLog
-  /** 0-100, or any small JSON. Throws PROGRESS_TOO_LARGE above the limit. */
-  readonly progress: (value: Json) => void
+  /** 0-100, or any small JSON: PAYLOAD_NOT_JSON says what JSON cannot carry, PROGRESS_TOO_LARGE what is too much. */
+  readonly progress: ReportProgress
   /** Moves the deadline of this run to this long from now. */
   readonly extend: (timeout: Duration) => void
   /** Enqueue from inside: jobs join the batch of this job when `batch: 'same'` is asked for. */
   readonly enqueue: ContextEnqueue
   /** Results of the jobs this one depends on, in the order they were named. */
   readonly parents: () => Promise<readonly ParentResult[]>
-  /** Runs `fn` once per key: a re-run gets the stored result. */
-  readonly idempotent: <Value extends Json>(
+  /** Runs `fn` once per key: a re-run gets the stored result, which has been through JSON. */
+  readonly idempotent: <Value>(
     key: string,
     fn: () => Promise<Value> | Value,
     options?: IdempotentOptions,
@@ -103,6 +103,9 @@ export interface RunContext<Parsed> {
   /** Small values kept across runs for this kind of job. */
   readonly metadata: KindMetadata
 }
+
+// Written as a method, which lets an implementation say `Json` for what it encodes.
+type ReportProgress = { report(value: unknown): void }['report']
 
 /** The parts of a context that reach beyond the run: the client provides them to the worker. */
 export type RunServices = Pick<RunContext<unknown>, 'enqueue' | 'parents' | 'idempotent' | 'metadata'>
@@ -135,7 +138,8 @@ export interface IdempotentOptions {
 
 export interface KindMetadata {
   get(key: string): Promise<Json | null>
-  set(key: string, value: Json): Promise<void>
+  /** Any small JSON. */
+  set(key: string, value: unknown): Promise<void>
   /** Atomic; answers the sum. */
   increment(key: string, by?: number): Promise<number>
   remove(key: string): Promise<boolean>
@@ -145,8 +149,9 @@ export interface KindMetadata {
 /** Kept loose here; `src/client` gives it its full types. */
 export type ContextEnqueue = <Input>(
   job: JobDefinition<string, Input, never, unknown>,
-  input: NoInfer<Input>,
-  options?: ContextEnqueueOptions,
+  ...args: undefined extends Input
+    ? [input?: NoInfer<Input>, options?: ContextEnqueueOptions]
+    : [input: NoInfer<Input>, options?: ContextEnqueueOptions]
 ) => Promise<{ readonly id: JobId; readonly duplicate: boolean }>
 
 export interface ContextEnqueueOptions {

@@ -193,6 +193,15 @@ export const EDGES = {
     audit: 'cancelled',
     says: 'a run ends and cancellation was asked for, by an operator or by the handler',
   },
+  cancelUnstarted: {
+    from: ['running'],
+    to: ['cancelled'],
+    by: ['worker'],
+    lease: true,
+    counts: false,
+    audit: 'cancelled',
+    says: 'claimed but never started, and cancellation was asked for',
+  },
   expire: {
     from: ['running'],
     to: TOWARDS_READY,
@@ -218,7 +227,7 @@ export const EDGES = {
     lease: false,
     counts: false,
     audit: 'failed',
-    says: 'a parent did not complete and the policy is fail',
+    says: 'still orphaned by the parent that did not complete; the policy is fail',
   },
   cancelOrphan: {
     from: ['blocked'],
@@ -227,7 +236,7 @@ export const EDGES = {
     lease: false,
     counts: false,
     audit: 'cancelled',
-    says: 'a parent did not complete and the policy is cancel',
+    says: 'still orphaned by the parent that did not complete; the policy is cancel',
   },
   replay: {
     from: ['failed'],

@@ -2,15 +2,35 @@
 import { MillraceError } from './errors.ts'
 import type { JobId, NewJob } from './job.ts'
 
-/** Throws DEPENDENCY_CYCLE with the circle spelled out. Linear in jobs and dependencies, without recursion. */
-export function checkNoCycle(jobs: readonly Pick<NewJob, 'id' | 'name' | 'dependsOn'>[]): void {
+type Node = Pick<NewJob, 'id' | 'name' | 'dependsOn'>
+
+/** Throws DEPENDENCY_CYCLE with the circle spelled out. */
+export function checkNoCycle(jobs: readonly Node[]): void {
+  const circle = findCycle(jobs)
+  if (circle === null) return
+  const nameOf = new Map(jobs.map(({ id, name }) => [id, name]))
+  const names = circle.map((id) => nameOf.get(id) ?? id)
+  throw cycleError(names)
+}
+
+export function cycleError(names: readonly string[]): MillraceError {
+  const message = `these jobs depend on each other in a circle: ${names.join(' → ')}; break it`
+  return new MillraceError('DEPENDENCY_CYCLE', message, { details: { jobs: names } })
+}
+
+/** The ids of a circle, the first one again at the end; null when there is none. Linear, without recursion. */
+export function findCycle(jobs: readonly Pick<NewJob, 'id' | 'dependsOn'>[]): readonly JobId[] | null {
   const byId = new Map(jobs.map((job) => [job.id, job]))
   const openParents = new Map<JobId, number>()
   const children = new Map<JobId, JobId[]>()
   for (const job of jobs) {
     const parents = (job.dependsOn ?? []).filter(({ parent }) => byId.has(parent))
     openParents.set(job.id, parents.length)
-    for (const { parent } of parents) children.set(parent, [...(children.get(parent) ?? []), job.id])
+    for (const { parent } of parents) {
+      const known = children.get(parent)
+      if (known === undefined) children.set(parent, [job.id])
+      else known.push(job.id)
+    }
   }
   const free = jobs.filter((job) => openParents.get(job.id) === 0).map((job) => job.id)
   for (let id = free.pop(); id !== undefined; id = free.pop()) {
@@ -22,15 +42,7 @@ export function checkNoCycle(jobs: readonly Pick<NewJob, 'id' | 'name' | 'depend
     }
   }
   const [stuck] = openParents.keys()
-  if (stuck === undefined) return
-  const names = circleFrom(stuck, byId, openParents).map((id) => byId.get(id)?.name ?? id)
-  throw new MillraceError(
-    'DEPENDENCY_CYCLE',
-    `these jobs depend on each other in a circle: ${names.join(' → ')}; break it`,
-    {
-      details: { jobs: names },
-    },
-  )
+  return stuck === undefined ? null : circleFrom(stuck, byId, openParents)
 }
 
 function circleFrom(

@@ -48,6 +48,9 @@ export const LIMITS = {
   progressBytesMax: 4 * 1024,
   logLineBytesMax: 4 * 1024,
   logLinesMax: 1_000,
+  /** Kept per job over all its runs; the oldest go first. */
+  jobLogLinesMax: 10_000,
+  auditRowsMax: 1_000,
   errorBytesMax: 16 * 1024,
   bulkJobsMax: 10_000,
   dependenciesMax: 1_000,

@@ -39,7 +39,8 @@ export function watchBeats(
   ttlMs: number,
 ): { readonly watch: Watch; readonly dead: readonly { readonly id: WorkerId; readonly beat: number }[] } {
   const hasty = isPlanted('reap-without-watching')
-  const gap = askedMs - watch.lastPassMs > ttlMs / 2 && !hasty
+  // A long wait between two looks, or for one answer, says nothing about the workers: everybody gets a full ttl.
+  const gap = Math.max(askedMs - watch.lastPassMs, answeredMs - askedMs) > ttlMs / 2 && !hasty
   const seen = new Map<WorkerId, BeatSeen>()
   const dead: { id: WorkerId; beat: number }[] = []
   for (const worker of workers) {

@@ -7,9 +7,12 @@ import type { Lane, PassedOver } from './priority.ts'
 test('J4 words and numbers become one range, lower is more urgent', () => {
   expect(['critical', 'high', 'normal', 'low'].map((word) => parsePriority(word as 'low'))).toEqual([10, 50, 100, 200])
   expect([0, 50, 51, 150, 151, 32_767].map((priority) => laneOf(priority, DEFAULT_LANES))).toEqual([0, 0, 1, 1, 2, 2])
-  for (const bad of [-1, 1.5, Number.NaN, 32_768, Infinity, 'urgent', '5', null]) {
+  const cyclic: { self?: unknown } = {}
+  cyclic.self = cyclic
+  for (const bad of [-1, 5n, Symbol('x'), cyclic, 1.5, Number.NaN, 32_768, Infinity, 'urgent', '5', null]) {
     expect(() => parsePriority(bad as number)).toThrow(expect.objectContaining({ code: 'INVALID_PRIORITY' }))
   }
+  expect(() => parsePriority(Number.NaN)).toThrow('priority is NaN')
 })
 
 test('J4 a waiting lower lane gets at least 1 of every 16 starts, also when both lower lanes wait', () => {

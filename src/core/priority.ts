@@ -2,6 +2,7 @@
 // waits while others are served gets its share, so nothing starves.
 import { MillraceError } from './errors.ts'
 import { DEFAULTS, LIMITS } from './limits.ts'
+import { shown } from './names.ts'
 
 export const PRIORITY_WORDS = { critical: 10, high: 50, normal: 100, low: 200 } as const
 export type PriorityWord = keyof typeof PRIORITY_WORDS
@@ -12,7 +13,7 @@ export function parsePriority(value: Priority, what = 'priority'): number {
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= LIMITS.priorityMax) return value
   throw new MillraceError(
     'INVALID_PRIORITY',
-    `${what} is ${JSON.stringify(value) ?? String(value)}: use a whole number from 0 (most urgent) to ` +
+    `${what} is ${shown(value)}: use a whole number from 0 (most urgent) to ` +
       `${LIMITS.priorityMax}, or one of ${Object.keys(PRIORITY_WORDS).join(', ')}`,
     { details: { option: what } },
   )
@@ -47,7 +48,7 @@ export function pickLane(
   if (best === null) return null
   let pick: Lane = best
   if (share > 0) {
-    const normalDue = best < 1 && waiting[1] && passed[1] >= share - 1
+    const normalDue = waiting[1] && passed[1] >= share - 1
     const lowDue = best < 2 && waiting[2] && passed[2] >= Math.max(share - 2, 1)
     if (normalDue) pick = 1
     else if (lowDue) pick = 2

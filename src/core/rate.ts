@@ -91,6 +91,11 @@ function placeInLine(state: RateState, limit: RateLimit, nowMs: number) {
 }
 
 /** When the bucket has its next token. */
+/** Until a token is there; 0 when one is. Takes nothing. */
+export function nextTokenInMs(state: RateState | undefined, limit: RateLimit, nowMs: number): number {
+  return state === undefined ? 0 : Math.max(0, tokenAtMs(state, limit, intervalMs(limit)) - nowMs)
+}
+
 function tokenAtMs(state: RateState, limit: RateLimit, interval: number): number {
   return state.startTatMs - (limit.burst - 1) * interval
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { LIMITS } from './limits.ts'
-import { customRetry, exponential, fixed, linear, retryDelayMs, type RetryPolicy } from './retry.ts'
+import { checkRetryPolicy, customRetry, exponential, fixed, linear, retryDelayMs, type RetryPolicy } from './retry.ts'
 
 const none = () => 0
 const most = () => 0.999_999
@@ -78,8 +78,48 @@ describe('constructors', () => {
     expect(make).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
   })
 
+  test('refuse a first delay longer than the longest', () => {
+    expect(() => exponential({ base: '1h', max: '1m' })).toThrow('base is 3600000, but must be at most max (60000 ms)')
+    expect(() => linear({ step: '1h', max: '1m' })).toThrow('step is 3600000, but must be at most max (60000 ms)')
+  })
+
+  test('let the one that is left out give way', () => {
+    expect(exponential({ base: '1h' })).toMatchObject({ baseMs: 3_600_000, maxMs: 3_600_000 })
+    expect(exponential({ max: 500 })).toMatchObject({ baseMs: 500, maxMs: 500 })
+    expect(linear({ step: '1h' })).toMatchObject({ stepMs: 3_600_000, maxMs: 3_600_000 })
+    expect(linear({ max: '1s' })).toMatchObject({ stepMs: 1_000, maxMs: 1_000 })
+  })
+
   test('refuse what is no duration', () => {
     expect(() => fixed({ delay: '5 minutes' as never })).toThrow(/delay is "5 minutes"/)
+  })
+})
+
+describe('a policy made by hand', () => {
+  test('is taken when every field is there and in range', () => {
+    const made = [exponential({ attempts: 2 }), linear(), fixed(), customRetry(() => 1)]
+    for (const policy of made) expect(checkRetryPolicy({ ...policy })).toEqual(policy)
+  })
+
+  test.each([
+    [null, 'retry is null'],
+    ['fixed', 'retry is "fixed"'],
+    [{ attempts: 3 }, 'made by exponential()'],
+    [{ kind: 'toString' }, 'made by exponential()'],
+    [{ kind: 'fixed' }, 'retry.delayMs is undefined'],
+    [{ kind: 'fixed', delayMs: Number.NaN, jitter: 0 }, 'retry.delayMs is NaN'],
+    [{ kind: 'fixed', delayMs: '5s', jitter: 0 }, 'retry.delayMs is "5s"'],
+    [{ kind: 'fixed', delayMs: 5 }, 'retry.jitter is undefined'],
+    [{ kind: 'fixed', delay: '5s' }, 'retry of kind fixed has no option "delay"'],
+    [{ ...fixed(), attempts: 0 }, 'attempts is 0'],
+    [{ ...linear(), stepMs: undefined }, 'retry.stepMs is undefined'],
+    [{ ...exponential(), factor: 0 }, 'retry.factor is 0'],
+    [{ ...exponential(), maxMs: Infinity }, 'retry.maxMs is Infinity'],
+    [{ ...exponential(), baseMs: 300_001 }, 'at most retry.maxMs (300000 ms)'],
+    [{ kind: 'custom' }, 'retry.delayOf is undefined'],
+  ])('%j is refused', (policy, message) => {
+    expect(() => checkRetryPolicy(policy)).toThrow(message)
+    expect(() => checkRetryPolicy(policy)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
   })
 })
 
@@ -89,8 +129,10 @@ test('every policy gives a whole number of ms within bounds, for any attempt and
   const policy: fc.Arbitrary<RetryPolicy> = fc.oneof(
     fc
       .record({ base: duration, factor: fc.double({ min: 1, max: 100, noNaN: true }), max: duration, jitter })
-      .map((options) => exponential(options)),
-    fc.record({ step: duration, max: duration, jitter }).map((options) => linear(options)),
+      .map((options) => exponential({ ...options, base: Math.min(options.base, options.max) })),
+    fc
+      .record({ step: duration, max: duration, jitter })
+      .map((options) => linear({ ...options, step: Math.min(options.step, options.max) })),
     fc.record({ delay: duration, jitter }).map((options) => fixed(options)),
     fc.oneof(fc.double(), fc.constant(undefined as never)).map((value) => customRetry(() => value)),
   )

@@ -46,14 +46,18 @@ export type RetryPolicyRecord = ExponentialRetry | LinearRetry | FixedRetry
 export type RetryPolicy = RetryPolicyRecord | CustomRetry
 
 export interface ExponentialOptions extends Attempts {
+  /** Default 1 s, or `max` when that is shorter. */
   readonly base?: Duration
   readonly factor?: number
+  /** Default 5 minutes, or `base` when that is longer. */
   readonly max?: Duration
   readonly jitter?: number
 }
 
 export interface LinearOptions extends Attempts {
+  /** Default 5 s, or `max` when that is shorter. */
   readonly step?: Duration
+  /** Default 5 minutes, or `step` when that is longer. */
   readonly max?: Duration
   readonly jitter?: number
 }
@@ -68,12 +72,13 @@ const FACTOR_MAX = 100
 /** base, base*factor, base*factor^2 ... up to `max`, each spread by the jitter. */
 export function exponential(options: ExponentialOptions = {}): ExponentialRetry {
   checkKnownOptions(options, ['attempts', 'base', 'factor', 'max', 'jitter'], 'exponential()')
+  const [baseMs, maxMs] = rangeOf(options.base, DEFAULTS.retryBaseMs, options.max, 'base')
   return {
     kind: 'exponential',
     ...checkedAttempts(options),
-    baseMs: parseDuration(options.base ?? DEFAULTS.retryBaseMs, 'base'),
+    baseMs,
     factor: checkFraction(options.factor ?? DEFAULTS.retryFactor, 'factor', 1, FACTOR_MAX),
-    maxMs: parseDuration(options.max ?? DEFAULTS.retryMaxMs, 'max'),
+    maxMs,
     jitter: checkFraction(options.jitter ?? DEFAULTS.retryJitter, 'jitter', 0, 1),
   }
 }
@@ -81,11 +86,12 @@ export function exponential(options: ExponentialOptions = {}): ExponentialRetry 
 /** step, 2*step, 3*step ... up to `max`. */
 export function linear(options: LinearOptions = {}): LinearRetry {
   checkKnownOptions(options, ['attempts', 'step', 'max', 'jitter'], 'linear()')
+  const [stepMs, maxMs] = rangeOf(options.step, DEFAULTS.retryFixedMs, options.max, 'step')
   return {
     kind: 'linear',
     ...checkedAttempts(options),
-    stepMs: parseDuration(options.step ?? DEFAULTS.retryFixedMs, 'step'),
-    maxMs: parseDuration(options.max ?? DEFAULTS.retryMaxMs, 'max'),
+    stepMs,
+    maxMs,
     jitter: checkFraction(options.jitter ?? 0, 'jitter', 0, 1),
   }
 }
@@ -110,6 +116,45 @@ export function customRetry(delayOf: RetryFunction, options: Attempts = {}): Cus
 }
 
 export const DEFAULT_RETRY: ExponentialRetry = exponential()
+
+const FIELDS = {
+  exponential: ['kind', 'attempts', 'baseMs', 'factor', 'maxMs', 'jitter'],
+  linear: ['kind', 'attempts', 'stepMs', 'maxMs', 'jitter'],
+  fixed: ['kind', 'attempts', 'delayMs', 'jitter'],
+  custom: ['kind', 'attempts', 'delayOf'],
+} as const satisfies Readonly<Record<RetryPolicy['kind'], readonly string[]>>
+
+/** A policy from a caller, who may have made it by hand: a missing delay would become a wrong moment in a store. */
+export function checkRetryPolicy(policy: unknown): RetryPolicy {
+  const kind: unknown = typeof policy === 'object' && policy !== null && 'kind' in policy ? policy.kind : undefined
+  if (typeof kind !== 'string' || !Object.hasOwn(FIELDS, kind)) {
+    throw invalidOption('retry', policy, 'made by exponential(), linear(), fixed() or customRetry()')
+  }
+  // Its kind is known; every field is checked below.
+  const checked = policy as RetryPolicy
+  checkKnownOptions(checked, FIELDS[checked.kind], `retry of kind ${kind}`)
+  checkedAttempts(checked)
+  switch (checked.kind) {
+    case 'exponential':
+      checkRange(checked.baseMs, checked.maxMs, 'retry.baseMs', 'retry.maxMs')
+      checkFraction(checked.factor, 'retry.factor', 1, FACTOR_MAX)
+      checkFraction(checked.jitter, 'retry.jitter', 0, 1)
+      return checked
+    case 'linear':
+      checkRange(checked.stepMs, checked.maxMs, 'retry.stepMs', 'retry.maxMs')
+      checkFraction(checked.jitter, 'retry.jitter', 0, 1)
+      return checked
+    case 'fixed':
+      checkInteger(checked.delayMs, 'retry.delayMs', 0, LIMITS.delayMaxMs)
+      checkFraction(checked.jitter, 'retry.jitter', 0, 1)
+      return checked
+    case 'custom':
+      if (typeof checked.delayOf !== 'function') throw invalidOption('retry.delayOf', checked.delayOf, 'a function')
+      return checked
+    default:
+      return assertNever(checked)
+  }
+}
 
 /** `attempt` is 1 after the first failure. Only a custom function gives up here. */
 export function retryDelayMs(
@@ -152,6 +197,21 @@ function customDelayMs(policy: CustomRetry, attempt: number, random: () => numbe
 function jittered(plainMs: number, jitter: number, random: () => number): number {
   const spread = jitter === 0 ? 0 : plainMs * jitter * random()
   return Math.min(Math.round(plainMs + spread), LIMITS.delayMaxMs)
+}
+
+/** The first delay and the longest; the one that is left out gives way to the other. */
+function rangeOf(first: Duration | undefined, usualMs: number, max: Duration | undefined, what: string) {
+  const askedMs = first === undefined ? undefined : parseDuration(first, what)
+  const maxMs = max === undefined ? Math.max(DEFAULTS.retryMaxMs, askedMs ?? 0) : parseDuration(max, 'max')
+  const firstMs = askedMs ?? Math.min(usualMs, maxMs)
+  checkRange(firstMs, maxMs, what, 'max')
+  return [firstMs, maxMs] as const
+}
+
+function checkRange(firstMs: number, maxMs: number, what: string, whatMax: string): void {
+  checkInteger(maxMs, whatMax, 0, LIMITS.delayMaxMs)
+  checkInteger(firstMs, what, 0, LIMITS.delayMaxMs)
+  if (firstMs > maxMs) throw invalidOption(what, firstMs, `at most ${whatMax} (${maxMs} ms)`)
 }
 
 function checkedAttempts(options: Attempts): Attempts {

@@ -57,11 +57,11 @@ describe('T2 decideTicks', () => {
     })
   })
 
-  test('T2 the tick that is on time fires beside the missed ones', () => {
+  test('T2 only the newest tick is on time, and firing once is once', () => {
     const nowMs = hour(5) + 100
     expect(decideTicks({ recurrence: hourly, dueMs: hour(2), nowMs, misfire: 'skip' }).ticks).toEqual([hour(5)])
     expect(decideTicks({ recurrence: hourly, dueMs: hour(2), nowMs, misfire: 'fire-once' })).toEqual({
-      ticks: [hour(4), hour(5)],
+      ticks: [hour(5)],
       missed: 3,
       nextRunMs: hour(6),
     })
@@ -72,14 +72,23 @@ describe('T2 decideTicks', () => {
     expect(decision).toEqual({ ticks: [hour(2) + 7], missed: 0, nextRunMs: hour(3) })
   })
 
+  test('T2 a short interval after a stall does not fire a burst', () => {
+    const everySecond = everyRecurrence('1s', 0)
+    const fired = (misfire: MisfirePolicy) =>
+      decideTicks({ recurrence: everySecond, dueMs: 1_000, nowMs: 51_500, misfire }).ticks
+    expect([fired('skip'), fired('fire-once')]).toEqual([[51_000], [51_000]])
+    expect(fired({ catchUp: 3 })).toEqual([48_000, 49_000, 50_000, 51_000])
+    expect(fired({ catchUp: 1_000 })).toHaveLength(51)
+  })
+
   test('T2 a year of missed seconds is decided quickly and within bounds', () => {
     const everySecond = cronRecurrence('* * * * * *', 'Europe/Berlin')
     const nowMs = at('2026-06-01T00:00:00Z')
     const input = { recurrence: everySecond, dueMs: at('2025-06-01T00:00:00Z'), nowMs }
     const decision = decideTicks({ ...input, misfire: { catchUp: 3 } })
-    expect(decision.ticks).toHaveLength(3 + 60)
+    expect(decision.ticks).toHaveLength(3 + 1)
     expect(decision.ticks.at(-1)).toBe(nowMs)
-    expect(decision.missed).toBe(1_001)
+    expect(decision.missed).toBe(1_000)
     expect(decision.nextRunMs).toBe(nowMs + 1_000)
   })
 

@@ -50,23 +50,25 @@ export interface TickDecision {
   readonly nextRunMs: number | null
 }
 
+/**
+ * Only the newest tick can be on time; whatever came before it was missed. So a short interval after a stall of a
+ * few seconds is judged by its policy, and does not fire a burst.
+ */
 export function decideTicks({ recurrence, dueMs, nowMs, misfire, graceMs }: TickInput): TickDecision {
   // Also when the clock was set back: the stored next tick is ahead, and nothing fires twice.
   if (dueMs > nowMs) return { ticks: [], missed: 0, nextRunMs: dueMs }
-  const lateUntilMs = nowMs - (graceMs ?? MISFIRE_GRACE_MS)
-  const late = dueTicks(recurrence, dueMs, dueMs, lateUntilMs, lateTicksMax(misfire))
-  const onTime = dueTicks(recurrence, dueMs, Math.max(dueMs, lateUntilMs + 1), nowMs, LIMITS.catchUpMax)
-  return {
-    ticks: [...late.ticks, ...onTime.ticks],
-    missed: late.count,
-    nextRunMs: nextTickMs(recurrence, nowMs),
-  }
+  const due = dueTicks(recurrence, dueMs, dueMs, nowMs, LIMITS.catchUpMax)
+  const newestMs = due.ticks.at(-1) ?? dueMs
+  const isOnTime = newestMs > nowMs - (graceMs ?? MISFIRE_GRACE_MS)
+  const missed = due.count - (isOnTime ? 1 : 0)
+  return { ticks: due.ticks.slice(-firedMax(misfire, isOnTime)), missed, nextRunMs: nextTickMs(recurrence, nowMs) }
 }
 
-function lateTicksMax(misfire: MisfirePolicy): number {
-  if (misfire === 'skip') return 0
+/** How many of the newest ticks fire. At least one is due, so a count of 0 must not become "all". */
+function firedMax(misfire: MisfirePolicy, isOnTime: boolean): number {
   if (misfire === 'fire-once') return 1
-  return Math.min(Math.max(0, misfire.catchUp), LIMITS.catchUpMax)
+  const late = misfire === 'skip' ? 0 : Math.min(Math.max(0, misfire.catchUp), LIMITS.catchUpMax)
+  return late + (isOnTime ? 1 : 0) || -Infinity
 }
 
 /** The last `max` of the ticks t with fromMs <= t <= untilMs, and their number; `dueMs` is one of them. */

@@ -8,6 +8,8 @@ import type { JsonText } from './json.ts'
 export interface Guard {
   readonly from: readonly JobStatus[]
   readonly lease?: LeaseNumber
+  /** Of orphan edges: the job must still be orphaned by this parent. */
+  readonly orphanOf?: JobId
 }
 
 export interface Transition {

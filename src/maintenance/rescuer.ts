@@ -37,9 +37,10 @@ export function createRescuer(options: MaintenanceOptions, isLeading: () => bool
     const settled =
       (await settleDue('expired', async (due) => {
         const queues = new Map((await backend.queues.list()).map(({ name, retry }) => [name, retry]))
-        return due.map(({ job }) => {
+        return due.map(({ job, visibilityLapsed }) => {
           const retry = options.retryOf(job.name) ?? queues.get(job.queue) ?? DEFAULT_RETRY
-          return [decideExpiry(job, { retry }, runtime.random)]
+          const why = visibilityLapsed ? 'visibility-lapsed' : 'worker-dead'
+          return [decideExpiry(job, { retry }, runtime.random, why)]
         })
       })) +
       (await settleDue('orphaned', (due) =>
@@ -58,7 +59,10 @@ export function createRescuer(options: MaintenanceOptions, isLeading: () => bool
     const decisions = await decide(due)
     const decided = due.flatMap((one, index) => (decisions[index] ?? []).map((transition) => ({ one, transition })))
     const transitions = decided.map(({ transition }) => transition)
-    const verdicts = await backend.jobs.apply(transitions)
+    const verdicts: Verdict[] = []
+    for (let from = 0; from < transitions.length; from += LIMITS.applyBatchMax) {
+      verdicts.push(...(await backend.jobs.apply(transitions.slice(from, from + LIMITS.applyBatchMax))))
+    }
     for (const [index, { one, transition }] of decided.entries()) report(one, transition, verdicts[index] ?? 'missing')
     return due.length
   }

@@ -72,6 +72,8 @@ export interface InsertResult {
 }
 
 export type InsertRefusal =
+  /** Jobs of this call, seen as the holders they stand for, wait for each other. */
+  | { readonly code: 'DEPENDENCY_CYCLE'; readonly jobId: JobId; readonly circle: readonly JobId[] }
   | { readonly code: 'DEPENDENCY_NOT_FOUND'; readonly jobId: JobId; readonly parent: JobId }
   | { readonly code: 'BATCH_NOT_FOUND' | 'BATCH_CLOSED'; readonly jobId: JobId; readonly batch: BatchId }
 
@@ -116,6 +118,8 @@ export type DueKind = 'expired' | 'orphaned' | 'batch-cancelled'
 
 export interface DueJob {
   readonly job: StoredJob
+  /** With `expired`: the worker may live, but the claim had a visibility and it is over. */
+  readonly visibilityLapsed?: true
   /** With `orphaned`: the parent and what the policy asks for. */
   readonly orphan?: {
     readonly parent: JobId

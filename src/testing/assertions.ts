@@ -135,9 +135,11 @@ export function inputDifferences({ job }: Entry, input: unknown): readonly strin
 }
 
 export function entriesOf(mill: unknown, job?: AnyJob | string): readonly Entry[] {
-  const entries = ledgerOf(mill).entries()
+  const ledger = ledgerOf(mill)
+  const entries = ledger.entries()
   if (job === undefined) return entries
-  const name = nameOf(job)
+  // A name that nobody registered is never enqueued: without this, a typo would pass for "not enqueued".
+  const { name } = ledger.registry.resolve(job)
   return entries.filter((entry) => entry.job.name === name)
 }
 

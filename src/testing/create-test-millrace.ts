@@ -2,12 +2,16 @@
 // virtual clock; live is a real Millrace with a real worker. All of them keep their jobs in memory.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { createClient } from '../client/client.ts'
+import { checkDeclaredQueues } from '../client/client-options.ts'
 import { DEFAULT_CONNECTION } from '../client/connections.ts'
+import { createRegistry } from '../client/registry.ts'
 import type { AnyJob } from '../core/definition.ts'
 import { MillraceError } from '../core/errors.ts'
 import { checkKnownOptions, invalidOption } from '../core/names.ts'
+import type { SystemPolicy } from '../core/policy.ts'
 import { createMillrace } from '../millrace.ts'
 import { systemClock } from '../runtime/clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { FailedHooks } from './bench.ts'
 import { inlineClient } from './inline.ts'
 import { Ledger, keepLedger } from './ledger.ts'
@@ -49,6 +53,7 @@ export async function createTestMillrace<const Known extends readonly AnyJob[]>(
   const { mode = 'manual', inlineErrors = 'throw' } = options
   if (inlineErrors !== 'throw' && inlineErrors !== 'store')
     throw invalidOption('inlineErrors', inlineErrors, "'throw' or 'store'")
+  checkDeclaredQueues(options.queues ?? {})
   switch (mode) {
     case 'live':
       return liveMillrace(options)
@@ -65,7 +70,7 @@ async function liveMillrace<const Known extends readonly AnyJob[]>(
 ): Promise<LiveTestMillrace<Known>> {
   const { mode: _, start, seed = DEFAULT_SEED, inlineErrors: __, stuckAfter: ___, work, ...rest } = options
   if (start !== undefined) throw invalidOption('start', start, 'left out with live: it runs on the real clock')
-  const ledger = new Ledger(connectionsOf(options), systemClock)
+  const ledger = ledgerFor(options, systemClock)
   const runtime = seededRuntime(systemClock, seed, options.logger)
   const mill = await createMillrace<Known>({ ...rest, connections: ledger.backends(), runtime })
   const worker = await mill.work(work)
@@ -82,21 +87,23 @@ async function steppedMillrace<const Known extends readonly AnyJob[]>(
   options: TestOptions<Known>,
   mode: 'manual' | 'inline',
 ): Promise<TestMillrace<Known>> {
-  const { queues, secrets, use, seed = DEFAULT_SEED } = options
+  const { queues, secrets, use, onFailed, seed = DEFAULT_SEED } = options
   const clock = new VirtualClock(options.start)
-  const ledger = new Ledger(connectionsOf(options), clock)
+  const ledger = ledgerFor(options, clock)
   const runtime = seededRuntime(clock, seed, options.logger)
   const backends = ledger.backends()
+  const hooks = new FailedHooks()
   const { internals, ...client } = createClient<Known>({
     jobs: options.jobs,
     connections: backends,
     runtime,
     middleware: use?.enqueue ?? [],
+    policy: policyOf(options),
+    ...(onFailed && { onFailed: hooks.wrap(onFailed) }),
     ...(queues && { queues }),
     ...(secrets && { secrets }),
   })
   await internals.ensureQueues()
-  const hooks = new FailedHooks()
   const inside = new AsyncLocalStorage<true>()
   const stations = createStations(options, { runtime, ledger, backends, internals, hooks, inside })
   for (const { line } of stations.values()) await line.open()
@@ -104,6 +111,7 @@ async function steppedMillrace<const Known extends readonly AnyJob[]>(
   clock.follow(stepper)
 
   async function stop(): Promise<void> {
+    await internals.stopConsumers()
     await stepper.stop()
     await Promise.all(Object.values(backends).map((backend) => backend.stop()))
   }
@@ -129,9 +137,17 @@ async function steppedMillrace<const Known extends readonly AnyJob[]>(
 }
 
 /** Every connection that a job or a queue names gets a world of its own. */
-function connectionsOf({ jobs, queues = {} }: TestOptions<readonly AnyJob[]>): ReadonlySet<string> {
-  const named = [...jobs, ...Object.values(queues)].map(({ connection }) => connection)
-  return new Set([DEFAULT_CONNECTION, ...named.filter((name) => name !== undefined)])
+function ledgerFor({ jobs, queues = {} }: TestOptions<readonly AnyJob[]>, clock: Clock): Ledger {
+  const registry = createRegistry(jobs)
+  const named = [...registry.all(), ...Object.values(queues)].map(({ connection }) => connection)
+  return new Ledger(new Set([DEFAULT_CONNECTION, ...named.filter((name) => name !== undefined)]), clock, registry)
+}
+
+/** How consumers judge an error that no job kind knows. */
+function policyOf({ classify, unknownErrors = 'retry' }: TestOptions<readonly AnyJob[]>): SystemPolicy {
+  if (unknownErrors !== 'retry' && unknownErrors !== 'fail')
+    throw invalidOption('unknownErrors', unknownErrors, "'retry' or 'fail'")
+  return { classifiers: classify === undefined ? [] : [classify], unknownErrors }
 }
 
 function worksByHand(mode: 'manual' | 'inline'): MillraceError {

@@ -6,6 +6,7 @@ import type { JobRecord } from '../backends/memory/record.ts'
 import { World } from '../backends/memory/world.ts'
 import { viewJob } from '../client/job-view.ts'
 import type { Job } from '../client/job-view.ts'
+import type { Registry } from '../client/registry.ts'
 import type { JobId, JobStatus } from '../core/job.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Backend } from '../store/ports.ts'
@@ -30,7 +31,11 @@ export class Ledger {
   readonly #traces = new Map<JobId, Trace>()
   readonly #listeners = new Set<(entry: Entry) => void>()
 
-  constructor(connections: Iterable<string>, clock: Clock) {
+  /** The job kinds of the test: an assertion about any other is a typo. */
+  readonly registry: Registry
+
+  constructor(connections: Iterable<string>, clock: Clock, registry: Registry) {
+    this.registry = registry
     for (const name of connections) this.#worlds.set(name, new World(clock, (record) => this.#changed(name, record)))
   }
 

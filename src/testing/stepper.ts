@@ -48,7 +48,9 @@ export class Stepper implements ClockFollower {
     return tally.report()
   }
 
-  async runNext({ queue }: { readonly queue?: string } = {}): Promise<JobReport | null> {
+  async runNext(options: { readonly queue?: string } = {}): Promise<JobReport | null> {
+    checkKnownOptions(options, ['queue'], 'runNext()')
+    const { queue } = options
     this.#checkQueue(queue)
     return this.#alone(async () => {
       const report = (await this.#runOne(queue)) ?? (await this.#catchUpAndRunOne(queue))

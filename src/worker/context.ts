@@ -3,7 +3,6 @@ import { parseDuration } from '../core/duration.ts'
 import type { Duration } from '../core/duration.ts'
 import type { JobLog, RunContext, RunServices, RunningJob } from '../core/definition.ts'
 import type { LogLine } from '../core/job.ts'
-import type { Json } from '../core/json.ts'
 import { LIMITS } from '../core/limits.ts'
 import { decodePayload, encodePayload } from '../core/payload.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -81,7 +80,7 @@ export class Context implements RunContext<unknown> {
 
   // Handlers take the context apart: `run({ progress })`. So nothing in it may need `this`.
   get progress(): RunContext<unknown>['progress'] {
-    return (value: Json) => {
+    return (value: unknown) => {
       const { text } = encodePayload(value, 'progress', PROGRESS_LIMIT)
       if (this.#run.over) return
       this.#run.progress = text

@@ -30,6 +30,16 @@ test('D10 idempotent work is done once and its value is kept', async () => {
   expect(work).toHaveBeenCalledTimes(1)
 })
 
+test('D10 work without a value has none in a re-run either', async () => {
+  const { as } = idempotency()
+  const work = vi.fn(async () => undefined)
+  expect(await as(1)('pay', work)).toBe(undefined)
+  expect(await as(2)('pay', work)).toBe(undefined)
+  expect(await as(1)('none', () => null)).toBe(null)
+  expect(await as(2)('none', () => null)).toBe(null)
+  expect(work).toHaveBeenCalledTimes(1)
+})
+
 test('D10 a re-run with a newer lease takes over at once, others wait for the holder', async () => {
   const { as, clock } = idempotency()
   let finish: (value: string) => void = () => undefined
@@ -113,6 +123,7 @@ test('T4 a handler enqueues into its own sealed batch and reads its parents', as
   ])
   const inner = await services.enqueue(tick, undefined, { batch: 'same', delay: '1m' })
   expect(await mill.jobs.get(inner.id)).toMatchObject({ batch: batch.id, status: 'scheduled' })
+  expect(await mill.jobs.get((await services.enqueue(tick)).id)).toMatchObject({ name: 'tick', payload: null })
   expect(await services.idempotent('once', () => 5)).toBe(5)
   expect(await services.metadata.increment('runs')).toBe(1)
   const outside = mill.internals.runServices('default')({ ...jobs[0]!, batch: null, parents: [] })

@@ -128,6 +128,11 @@ const CASES: readonly EdgeCase[] = [
     becomes: { status: 'cancelled', attemptCount: 1 },
   },
   {
+    edge: 'cancelUnstarted',
+    prepare: running((run) => outcomes.returned(run).ifCancelRequested!),
+    becomes: { status: 'cancelled', attemptCount: 0 },
+  },
+  {
     edge: 'expire',
     prepare: running((run) => outcomes.expired(run, 500)),
     becomes: { status: 'scheduled', attemptCount: 1, crashCount: 1, waitsFor: 'retry' },

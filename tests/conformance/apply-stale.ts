@@ -24,6 +24,7 @@ const LEASED: Readonly<Partial<Record<EdgeName, (run: ClaimedJob) => Transition>
   return: outcomes.returned,
   defer: (run) => outcomes.deferred(run, 5),
   cancelRunning: outcomes.cancelledByHandler,
+  cancelUnstarted: (run) => outcomes.returned(run).ifCancelRequested!,
   expire: (run) => outcomes.expired(run, 5),
   expireForGood: outcomes.expiredForGood,
 }

@@ -10,6 +10,7 @@ import { bulk } from './bulk.ts'
 import { cancelAndRemove } from './cancel-and-remove.ts'
 import { claim } from './claim.ts'
 import { concurrency } from './concurrency.ts'
+import { crossings } from './crossings.ts'
 import { dependencies } from './dependencies.ts'
 import { groups } from './groups.ts'
 import { insert } from './insert.ts'
@@ -50,6 +51,7 @@ export interface BackendSuite {
 }
 
 const AREAS: Readonly<Record<string, (setup: Setup) => void>> = {
+  crossings,
   lifecycle,
   queues,
   insert,

@@ -156,6 +156,29 @@ async function flowsAndSchedules(): Promise<void> {
   mill.metadata('nobody')
 }
 
+interface Receipt {
+  readonly id: string
+  readonly note?: string
+}
+
+/** The encoder guards what JSON cannot carry; types need not have an index signature for it. */
+async function inside({ idempotent, enqueue, progress, metadata }: RunContext<unknown>, receipt: Receipt) {
+  await idempotent('charge', async () => {
+    await metadata.set('last', receipt)
+  })
+  const same: Receipt = await idempotent('receipt', () => receipt)
+  progress(receipt)
+  progress(50)
+  await enqueue(tick)
+  await enqueue(tick, undefined, { batch: 'same' })
+  await enqueue(resize, { width: 1 })
+  // @ts-expect-error the input is missing
+  await enqueue(resize)
+  // @ts-expect-error wrong input
+  await enqueue(resize, { width: 'a' })
+  return same
+}
+
 function clientsAreClients(
   whole: Millrace<readonly [typeof welcome, typeof resize, typeof tick]>,
   test: TestMillrace<readonly [typeof welcome, typeof resize]>,
@@ -166,4 +189,4 @@ function clientsAreClients(
   const testClient: Client<readonly [typeof welcome]> = test
   void [anyMill, anyClient, someClient, testClient]
 }
-void [created, enqueues, bulk, batches, flowsAndSchedules, clientsAreClients]
+void [created, enqueues, bulk, batches, flowsAndSchedules, inside, clientsAreClients]

@@ -1,6 +1,7 @@
 // Gates and what is held at them: a job on its way to ready, and what it gives back when it leaves.
 // The order of the gates is core/gate.ts's; here are only the lines in front of them.
 import { admit } from '../../core/gate.ts'
+import { LIMITS } from '../../core/limits.ts'
 import { isPlanted } from '../../core/planted.ts'
 import { reserveStart } from '../../core/rate.ts'
 import type { RateLimit } from '../../core/rate.ts'
@@ -76,9 +77,15 @@ function takeSlots(world: World, queue: QueueState, record: JobRecord): void {
   queue.slots.used += 1
 }
 
-/** A job that was running when a limit was set counts against it. */
-export function countRunning(world: World, queue: QueueState, record: JobRecord): void {
+/** A job that was past the gate when a limit was set counts against it. */
+export function countSlots(world: World, queue: QueueState, record: JobRecord): void {
   takeSlots(world, queue, record)
+}
+
+export function hasRoom(world: World, queue: QueueState, record: JobRecord): boolean {
+  const ofQueue = record.holdsQueueSlot ? Infinity : slotsFree(queue.config.limits.concurrency, queue.slots)
+  const ofKey = record.holdsKeySlot ? Infinity : keySlotsFree(world, queue, record)
+  return ofQueue > 0 && ofKey > 0
 }
 
 function takeKeySlot(world: World, queue: QueueState, record: JobRecord): void {
@@ -140,14 +147,20 @@ export function releaseSlots(world: World, record: JobRecord): void {
     record.holdsKeySlot = false
     const gate = keyGate(world, record)
     gate.used -= 1
-    admitWaiting(world, gate, queue.config.limits.perKeyConcurrency, 1)
+    admitNext(world, record.queue, gate, queue.config.limits.perKeyConcurrency)
     if (gate.used === 0 && gate.waiting.isEmpty) world.keySlots.delete(keySlotOf(record))
   }
   if (record.holdsQueueSlot) {
     record.holdsQueueSlot = false
     queue.slots.used -= 1
-    admitWaiting(world, queue.slots, queue.config.limits.concurrency, 1)
+    admitNext(world, record.queue, queue.slots, queue.config.limits.concurrency)
   }
+}
+
+// A waiter may stop at another gate, so one free slot may let several go on before one of them takes it.
+function admitNext(world: World, queue: string, gate: SlotGate, slots: number | null): void {
+  const admitted = admitWaiting(world, gate, slots, LIMITS.maintenanceBatchMax)
+  if (admitted >= LIMITS.maintenanceBatchMax) world.relimited.add(queue)
 }
 
 /** Lets waiters of a gate go on while it has room, at most `limit` of them. Answers how many. */

@@ -4,6 +4,7 @@ import { LIMITS } from '../../core/limits.ts'
 import type { BatchRecord, BatchStore } from '../../store/batch-store.ts'
 import type { Page, PageRequest } from '../../store/job-query.ts'
 import { completeBatch } from './settle.ts'
+import { badCursor } from './query.ts'
 import type { World } from './world.ts'
 
 export function memoryBatches(world: World): BatchStore {
@@ -47,6 +48,7 @@ export function memoryBatches(world: World): BatchStore {
 // Newest first; the cursor is the number of batches already shown from the oldest end.
 function listBatches(world: World, page: PageRequest): Page<BatchRecord> {
   const limit = Math.min(page.limit, LIMITS.pageSizeMax)
+  if (page.cursor !== undefined && !/^\d{1,15}$/.test(page.cursor)) throw badCursor(page.cursor)
   const all = [...world.batches.values()]
   const end = page.cursor === undefined ? all.length : Math.min(Number(page.cursor), all.length)
   const start = Math.max(end - limit, 0)

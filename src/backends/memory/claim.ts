@@ -59,7 +59,7 @@ function start(
   enterRunning(world, record)
   worker.running.add(record)
   if (leaseMs !== undefined) world.visibility.add(record, nowMs + leaseMs)
-  freeKey(world, record, 'started')
+  freeKey(world, record)
   world.onChange?.(record)
 }
 

@@ -1,15 +1,17 @@
 // Insert: all or none. Everything that could refuse is checked before anything is written; then records,
 // then dependencies, then the gates, in the order of the call.
 import { mayJoin, moveCount } from '../../core/batch.ts'
+import { findCycle } from '../../core/flow.ts'
 import { parentEnded } from '../../core/gate.ts'
 import { isFinal } from '../../core/job.ts'
-import type { JobId, NewJob, ParentFailurePolicy } from '../../core/job.ts'
+import type { Dependency, JobId, NewJob, ParentFailurePolicy } from '../../core/job.ts'
 import { isPlanted } from '../../core/planted.ts'
 import type { InsertRefusal, InsertReply, InsertResult } from '../../store/ports.ts'
 import { admitJob } from './admission.ts'
 import { JobRecord } from './record.ts'
 import { replaceHolder } from './replace.ts'
 import { holdKey, holderOf } from './unique.ts'
+import { scoped } from './world.ts'
 import type { World } from './world.ts'
 
 export function insertJobs(world: World, jobs: readonly NewJob[]): InsertReply {
@@ -26,10 +28,7 @@ export function insertJobs(world: World, jobs: readonly NewJob[]): InsertReply {
   }
   for (const [record, { dependsOn }] of written) {
     if (dependsOn === undefined) continue
-    record.dependsOn = dependsOn.map(({ parent, onFailure }) => ({
-      parent: standsFor.get(parent) ?? parent,
-      onFailure,
-    }))
+    record.dependsOn = resolveParents(dependsOn, standsFor)
     for (const { parent, onFailure } of record.dependsOn) {
       const parentRecord = world.jobs.get(parent)
       if (parentRecord !== undefined) dependOn(world, record, parentRecord, onFailure)
@@ -59,7 +58,35 @@ function findRefusal(world: World, jobs: readonly NewJob[]): InsertRefusal | nul
       }
     }
   }
-  return null
+  return ids === undefined ? null : findCircle(world, jobs)
+}
+
+/** Duplicates stand for their holders, and only then can jobs of one call turn out to wait for themselves. */
+function findCircle(world: World, jobs: readonly NewJob[]): InsertRefusal | null {
+  const holders = new Map<string, JobId>()
+  const standsFor = new Map<JobId, JobId>()
+  for (const { id, queue, unique } of jobs) {
+    if (unique === undefined || world.jobs.has(id)) continue
+    const key = scoped(queue, unique.key)
+    const holder = holders.get(key) ?? holderOf(world, queue, unique)?.holder
+    if (holder === undefined) holders.set(key, id)
+    else standsFor.set(id, holder)
+  }
+  const nodes = jobs
+    .filter(({ id }) => !standsFor.has(id) && !world.jobs.has(id))
+    .map(({ id, dependsOn = [] }) => ({ id, dependsOn: resolveParents(dependsOn, standsFor) }))
+  const circle = findCycle(nodes)
+  return circle === null ? null : { code: 'DEPENDENCY_CYCLE', jobId: circle[0]!, circle }
+}
+
+/** Two duplicates may stand for one holder: it counts once, with the policy named first. */
+function resolveParents(dependsOn: readonly Dependency[], standsFor: ReadonlyMap<JobId, JobId>): readonly Dependency[] {
+  const resolved = new Map<JobId, Dependency>()
+  for (const { parent: asked, onFailure } of dependsOn) {
+    const parent = standsFor.get(asked) ?? asked
+    if (!resolved.has(parent)) resolved.set(parent, { parent, onFailure })
+  }
+  return [...resolved.values()]
 }
 
 function writeOne(world: World, job: NewJob, written: Map<JobRecord, NewJob>): InsertResult {

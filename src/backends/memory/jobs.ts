@@ -9,8 +9,10 @@ import { enterReady, leave } from './places.ts'
 import { snapshot } from './record.ts'
 import type { JobRecord } from './record.ts'
 import { forget, settle } from './settle.ts'
-import { sweepKeys } from './unique.ts'
 import type { World } from './world.ts'
+
+/** Looking is cheap beside deleting. */
+const LOOKS_PER_PRUNED = 10
 
 export function memoryJobs(world: World): JobStore {
   return {
@@ -47,7 +49,11 @@ function* listDue(world: World, kind: DueKind, limit: number): Iterable<DueJob> 
   for (const record of kind === 'expired' ? expired(world) : kind === 'orphaned' ? world.orphans : ofCancelled(world)) {
     if (left-- <= 0) return
     const { orphaned } = record
-    yield orphaned === null ? { job: snapshot(record) } : { job: snapshot(record), orphan: orphaned }
+    yield {
+      job: snapshot(record),
+      ...(kind === 'orphaned' && orphaned !== null && { orphan: orphaned }),
+      ...(kind === 'expired' && record.heapIndex !== -1 && { visibilityLapsed: true }),
+    }
   }
 }
 
@@ -83,28 +89,17 @@ function prune(world: World, rules: readonly PruneRule[], limit: number): number
       }
     }
   }
-  pruneBatches(world, rules, nowMs, limit)
-  sweepKeys(world, limit)
-  sweepRates(world, nowMs, limit)
+  sweep(world, rules, nowMs, limit)
   return pruned
 }
 
-/** A finished batch goes when its last job has gone and it is as old as the jobs that are kept longest. */
-function pruneBatches(world: World, rules: readonly PruneRule[], nowMs: number, limit: number): void {
-  const olderThanMs = Math.max(0, ...rules.map((rule) => rule.olderThanMs))
-  let seen = 0
-  for (const [id, { record, kept }] of world.batches) {
-    if (kept === 0 && record.finishedAtMs !== null && record.finishedAtMs <= nowMs - olderThanMs)
-      world.batches.delete(id)
-    if (++seen >= limit) return
-  }
-}
-
-// A bucket whose line lies in the past is as good as none.
-function sweepRates(world: World, nowMs: number, limit: number): void {
-  let seen = 0
-  for (const [key, state] of world.rates) {
-    if (state.startTatMs < nowMs && state.admitTatMs < nowMs) world.rates.delete(key)
-    if (++seen >= limit) return
-  }
+/** What is over by itself: keys held for a time, rate lines in the past, finished batches without jobs. */
+function sweep(world: World, rules: readonly PruneRule[], nowMs: number, limit: number): void {
+  const longestMs = Math.max(0, ...rules.map((rule) => rule.olderThanMs))
+  const looks = limit * LOOKS_PER_PRUNED
+  world.sweeps.uniques.run(looks, ({ untilMs }) => untilMs <= nowMs)
+  world.sweeps.rates.run(looks, ({ startTatMs, admitTatMs }) => startTatMs < nowMs && admitTatMs < nowMs)
+  world.sweeps.batches.run(looks, ({ record, kept }) => {
+    return kept === 0 && record.finishedAtMs !== null && record.finishedAtMs <= nowMs - longestMs
+  })
 }

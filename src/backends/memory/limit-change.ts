@@ -1,6 +1,6 @@
 // After the limits of a queue were changed: jobs that were past the gate without a slot get one or go back
 // behind it, and waiters of a gate with more room go on. Bounded; what is left follows in the next pass.
-import { admitJob, admitWaiting, countRunning } from './admission.ts'
+import { admitJob, admitWaiting, countSlots, hasRoom } from './admission.ts'
 import { leave } from './places.ts'
 import type { JobRecord } from './record.ts'
 import type { QueueState, World } from './world.ts'
@@ -11,7 +11,7 @@ export function applyLimits(world: World, limit: number): number {
   for (const name of world.relimited) {
     const queue = world.queue(name)
     for (const worker of world.workers.values()) {
-      for (const record of worker.running) if (record.queue === name) countRunning(world, queue, record)
+      for (const record of worker.running) if (record.queue === name) countSlots(world, queue, record)
     }
     moved += withhold(world, queue, limit - moved)
     moved += admitWider(world, name, queue, limit - moved)
@@ -21,7 +21,7 @@ export function applyLimits(world: World, limit: number): number {
   return moved
 }
 
-/** Ready jobs without the slots that are needed now: in order, so the first ones keep their turn. */
+/** Ready jobs without the slots that are needed now get them where they stand, in order, or go behind the gate. */
 function withhold(world: World, queue: QueueState, limit: number): number {
   const { concurrency, perKeyConcurrency } = queue.config.limits
   if (concurrency === null && perKeyConcurrency === null) return 0
@@ -33,7 +33,13 @@ function withhold(world: World, queue: QueueState, limit: number): number {
     if (needsQueueSlot || needsKeySlot) slotless.push(record)
   }
   for (const record of slotless) {
+    if (hasRoom(world, queue, record)) {
+      countSlots(world, queue, record)
+      continue
+    }
     leave(world, record)
+    // It was ready, so its rate line is behind it: only the slots may hold it now.
+    record.rateReserved = true
     admitJob(world, record)
     world.onChange?.(record)
   }

@@ -1,5 +1,5 @@
 // Tokens at the start of rate-limited jobs. All buckets of a job give a token, or none does.
-import { takeStart } from '../../core/rate.ts'
+import { nextTokenInMs, takeStart } from '../../core/rate.ts'
 import type { RateState } from '../../core/rate.ts'
 import type { LimitStore, LimitUse, RateReply, RateRequest } from '../../store/limit-store.ts'
 import { ratesOf } from './admission.ts'
@@ -40,11 +40,10 @@ function inspect(world: World, name: string, key: string | undefined): LimitUse 
   const { limits } = queue.config
   const gate = key === undefined ? queue.slots : world.keySlots.get(scoped(name, key))
   const rate = key === undefined ? limits.rate : limits.perKeyRate
-  const probe = rate === null ? null : takeStart(world.rates.get(scoped(name, key ?? '')), rate, world.nowMs())
   return {
     slotsUsed: gate?.used ?? 0,
     slotsLimit: key === undefined ? limits.concurrency : limits.perKeyConcurrency,
     waiting: gate?.waiting.size ?? 0,
-    nextTokenInMs: probe === null ? null : probe.ok ? 0 : probe.waitMs,
+    nextTokenInMs: rate === null ? null : nextTokenInMs(world.rates.get(scoped(name, key ?? '')), rate, world.nowMs()),
   }
 }

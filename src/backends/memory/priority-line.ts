@@ -40,7 +40,9 @@ export class PriorityLine {
     list.remove(record)
     if (list.size > 0) return
     this.#lists.delete(record.priority)
-    this.#priorities = this.#priorities.filter((priority) => priority !== record.priority)
+    // Nearly always the first: that is where jobs are taken.
+    if (this.#priorities[0] === record.priority) this.#priorities.shift()
+    else this.#priorities.splice(this.#priorities.indexOf(record.priority), 1)
   }
 
   /** The first of each priority. */

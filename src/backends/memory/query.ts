@@ -41,7 +41,7 @@ function listJobs(world: World, filter: JobFilter, page: PageRequest): Page<Stor
   return { items }
 }
 
-function badCursor(cursor: string): MillraceError {
+export function badCursor(cursor: string): MillraceError {
   const message = `${JSON.stringify(cursor.slice(0, 40))} is not a cursor of an earlier page: pass \`nextCursor\` as it was given`
   return new MillraceError('INVALID_OPTION', message, { details: { option: 'cursor' } })
 }

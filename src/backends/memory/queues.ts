@@ -31,8 +31,10 @@ export function memoryQueues(world: World): QueueStore {
         const queue = world.queue(name)
         queue.config = { ...queue.config, ...change, name, version: queue.config.version + 1 }
         queue.ready.setBounds(queue.config.lanes)
-        world.relimited.add(name)
-        applyLimits(world, LIMITS.maintenanceBatchMax)
+        if (change.limits !== undefined) {
+          world.relimited.add(name)
+          applyLimits(world, LIMITS.maintenanceBatchMax)
+        }
         world.ring(CONFIG_TOPIC)
         world.ring(queue.readyTopic)
         if (world.relimited.size > 0) world.ring(SCHEDULED_TOPIC)

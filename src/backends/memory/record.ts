@@ -122,6 +122,10 @@ export class JobRecord implements JobState {
     this.no = no
   }
 
+  get orphanOf(): JobId | null {
+    return this.orphaned?.parent ?? null
+  }
+
   get parents(): readonly JobId[] {
     return this.dependsOn.length === 0 ? NO_PARENTS : this.dependsOn.map(({ parent }) => parent)
   }

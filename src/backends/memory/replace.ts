@@ -17,8 +17,10 @@ export function replaceHolder(
 ): boolean {
   const holder = world.jobs.get(id)
   if (holder === undefined || isFinal(holder.status) || holder.status === 'running') return false
-  if (isUnplaced(holder)) {
+  const samePriority = (job.priority ?? world.queue(job.queue).config.defaultPriority) === holder.priority
+  if (isUnplaced(holder) || (samePriority && job.unique?.onDuplicate === 'replace')) {
     takeOver(world, holder, job)
+    if (!isUnplaced(holder)) world.onChange?.(holder)
     return true
   }
   leave(world, holder)

@@ -79,7 +79,7 @@ function move(world: World, record: JobRecord, settled: Transition, nowMs: numbe
 /** Everything that hangs on the end of a job. */
 function endJob(world: World, record: JobRecord): void {
   releaseGroup(world, record)
-  freeKey(world, record, 'ended')
+  freeKey(world, record)
   tellChildren(world, record)
   const batch = record.batch === null ? undefined : world.batches.get(record.batch)
   if (batch !== undefined) completeBatch(world, batch)
@@ -133,7 +133,7 @@ function reviveGates(world: World, record: JobRecord): void {
 function erase(world: World, record: JobRecord): void {
   releaseSlots(world, record)
   releaseGroup(world, record)
-  freeKey(world, record, 'ended')
+  freeKey(world, record, true)
   forget(world, record)
   const batch = record.batch === null ? undefined : world.batches.get(record.batch)
   if (batch !== undefined) {
@@ -162,6 +162,8 @@ function appendAudit(record: JobRecord, settled: Transition, nowMs: number): voi
   if (row === null) return
   record.attempts ??= []
   record.attempts.push(row)
+  // A job that snoozes for ever must not grow for ever; the newest rows tell most.
+  if (record.attempts.length > LIMITS.auditRowsMax) record.attempts.shift()
 }
 
 // Lines carry their index within the run, so a report that is repeated after a lost reply adds nothing.
@@ -176,6 +178,7 @@ function appendLogs(record: JobRecord, { logLines, logFrom = 0, guard }: Transit
   record.logs ??= []
   record.logs.push(...fresh.slice(0, Math.max(room, 0)))
   record.logCount = Math.max(record.logCount, logFrom + logLines.length)
+  if (record.logs.length > LIMITS.jobLogLinesMax) record.logs.splice(0, record.logs.length - LIMITS.jobLogLinesMax)
 }
 
 function countAgain(world: World, record: JobRecord | undefined): void {

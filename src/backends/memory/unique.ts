@@ -2,6 +2,7 @@
 // is not taken again by a retry.
 import { isFinal } from '../../core/job.ts'
 import { isPlanted } from '../../core/planted.ts'
+import { holdsKey } from '../../core/unique.ts'
 import type { UniqueHold } from '../../core/unique.ts'
 import type { JobRecord } from './record.ts'
 import { scoped } from './world.ts'
@@ -21,11 +22,11 @@ export function holdKey(world: World, record: JobRecord): void {
   world.uniques.set(scoped(record.queue, unique.key), { holder: record.id, mode: unique.mode, untilMs })
 }
 
-/** At a claim: `until-started` ends. At a final status, or when the job is deleted: `until-finished` too. */
-export function freeKey(world: World, record: JobRecord, event: 'started' | 'ended'): void {
+/** Gives the key back if the status of its holder no longer holds it (core/unique.ts), or if the holder goes. */
+export function freeKey(world: World, record: JobRecord, isGone = false): void {
   const { unique } = record
   if (unique === null || unique.mode === 'for-a-time') return
-  if (event === 'started' && unique.mode !== 'until-started') return
+  if (!isGone && holdsKey(unique.mode, record.status)) return
   const key = scoped(record.queue, unique.key)
   if (world.uniques.get(key)?.holder === record.id) world.uniques.delete(key)
 }
@@ -37,14 +38,4 @@ export function mayHoldAgain(world: World, record: JobRecord): boolean {
   if (entry === null || entry.holder === record.id) return true
   const holder = world.jobs.get(entry.holder)
   return holder === undefined || isFinal(holder.status)
-}
-
-/** Forgets keys whose time is over; at most `limit` are looked at. */
-export function sweepKeys(world: World, limit: number): void {
-  const nowMs = world.nowMs()
-  let seen = 0
-  for (const [key, entry] of world.uniques) {
-    if (entry.untilMs <= nowMs) world.uniques.delete(key)
-    if (++seen >= limit) return
-  }
 }

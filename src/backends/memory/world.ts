@@ -18,6 +18,7 @@ import { JobList } from './job-list.ts'
 import { PriorityLine } from './priority-line.ts'
 import { ReadyQueue } from './ready-queue.ts'
 import type { JobRecord } from './record.ts'
+import { Sweep } from './sweep.ts'
 import { TimeHeap } from './time-heap.ts'
 
 /** Slots in use, and who waits for one. */
@@ -75,6 +76,7 @@ export class World {
   readonly #clock: Clock
   #open = true
   #users = 0
+  #atomMs: number | undefined
   readonly jobs = new Map<JobId, JobRecord>()
   /** By order of insert; erased jobs stay in it until the next sweep. */
   order: JobRecord[] = []
@@ -101,6 +103,11 @@ export class World {
   /** How many of them listen for the end of a job or batch. */
   finishedListeners = 0
   readonly #rings = new Set<Topic>()
+  readonly sweeps = {
+    uniques: new Sweep(this.uniques),
+    rates: new Sweep(this.rates),
+    batches: new Sweep(this.batches),
+  }
   lastNo = 0
   lastSeq = 0
   lastLease = 0
@@ -114,8 +121,9 @@ export class World {
     this.onChange = onChange
   }
 
+  /** Within one operation time stands still, so all stamps of an atom are equal. */
   nowMs(): number {
-    return this.#clock.nowMs()
+    return this.#atomMs ?? this.#clock.nowMs()
   }
 
   /** Several clients may share one store; it closes when the last of them has stopped. */
@@ -138,10 +146,13 @@ export class World {
       return Promise.reject(new MillraceError('STOPPED', 'the memory backend was stopped; create a new one'))
     }
     try {
+      this.#atomMs = this.#clock.nowMs()
       const result = operation()
+      this.#atomMs = undefined
       if (this.#rings.size > 0) this.#ringAll()
       return Promise.resolve(result)
     } catch (error) {
+      this.#atomMs = undefined
       // oxlint-disable-next-line prefer-promise-reject-errors -- whatever was thrown is passed on unchanged
       return Promise.reject(error)
     }
