@@ -2,39 +2,92 @@
 export { memory } from './backends/memory/backend.ts'
 export type { MemoryOptions } from './backends/memory/backend.ts'
 export { defineJob } from './client/define-job.ts'
-export type { Batch, Client } from './client/client-types.ts'
-export type { EnqueueOptions } from './client/enqueue-options.ts'
+export type { JobOptions, UniqueOption } from './client/define-job.ts'
+export type { BatchOptions } from './client/batch-options.ts'
+export type { BatchInfo } from './client/batches.ts'
+export type { Batch, Batches, Client, EnqueueVerbs, TypedBatchOptions, TypedSchedules } from './client/client-types.ts'
+export type { ConsumedJob, Consumer, ConsumerOptions, NackOptions, SettleAnswer } from './client/consumer.ts'
+export type {
+  DeadLetter,
+  DeadLetterFilter,
+  DeadLetters,
+  PruneOptions,
+  ReplayCount,
+  ReplayManyOptions,
+  ReplayOptions,
+} from './client/dead-letters.ts'
+export type { CancelAnswer, RemoveAnswer } from './client/ending.ts'
+export type { BatchRef, EnqueueOptions, ParentRef } from './client/enqueue-options.ts'
+export type { Flow, FlowShape } from './client/flows.ts'
 export type { JobHandle } from './client/handle.ts'
-export type { Job } from './client/job-view.ts'
+export type { JobRef } from './client/ids.ts'
+export type { JobListFilter, PageOptions } from './client/job-filter.ts'
+export type { Attempt, Job, JobLogLine } from './client/job-view.ts'
+export type { CancelOptions, JobPage, Jobs } from './client/jobs.ts'
 export type { EnqueueCall, EnqueueMiddleware, EnqueueReply } from './client/middleware.ts'
+export type { DeclaredQueue, QueueOptions } from './client/queue-options.ts'
+export type { Queue, Queues } from './client/queues.ts'
+export type { ScheduleOptions } from './client/schedule-options.ts'
+export type { Schedule, Schedules } from './client/schedules.ts'
+export type { UniqueTerms } from './client/unique-terms.ts'
+export type { WaitOptions } from './client/wait-options.ts'
 export type { AttemptError } from './core/attempt-error.ts'
 export type { BatchProgress } from './core/batch.ts'
 export { ERROR_CLASSES } from './core/classify.ts'
 export type { Classifier, ErrorClass } from './core/classify.ts'
 export type {
   AnyJob,
+  ContextEnqueue,
+  ContextEnqueueOptions,
+  DirectRunOptions,
+  FailedHook,
   FailedInfo,
+  Handler,
+  IdempotentOptions,
   InputOf,
   JobDefinition,
+  JobLog,
+  KindMetadata,
+  ParentResult,
   ResultOf,
   RunContext,
   RunMiddleware,
   RunningJob,
 } from './core/definition.ts'
+export type { Recurrence } from './core/cron.ts'
 export type { Duration } from './core/duration.ts'
 export { ERROR_CATALOGUE, MillraceError, isMillraceError } from './core/errors.ts'
-export type { ErrorCode } from './core/errors.ts'
+export type { ErrorCode, MillraceErrorOptions } from './core/errors.ts'
 export { JOB_STATUSES } from './core/job.ts'
 export type { AttemptRow, BatchId, JobId, JobStatus, LogLine, WorkerId } from './core/job.ts'
 export type { Json } from './core/json.ts'
 export { cancel, fail, release, retryAfter, snooze } from './core/outcome.ts'
-export type { Priority } from './core/priority.ts'
+export type { OutcomeSignal } from './core/outcome.ts'
+export type { SecretGuard } from './core/payload.ts'
+export type { LaneBounds, Priority, PriorityWord } from './core/priority.ts'
+export type { RateLimit, RateLimitOptions } from './core/rate.ts'
 export { customRetry, exponential, fixed, linear } from './core/retry.ts'
-export type { RetryPolicy } from './core/retry.ts'
+export type {
+  CustomRetry,
+  ExponentialOptions,
+  ExponentialRetry,
+  FixedOptions,
+  FixedRetry,
+  LinearOptions,
+  LinearRetry,
+  RetryFunction,
+  RetryPolicy,
+  RetryPolicyRecord,
+} from './core/retry.ts'
+export type { MisfirePolicy, OverlapPolicy } from './core/schedule.ts'
+export type { OnDuplicate, UniqueMode } from './core/unique.ts'
 export { createMillrace } from './millrace.ts'
 export type { Millrace, MillraceOptions } from './millrace.ts'
-export type { Events } from './runtime/events.ts'
+export type { EventName, Events, Listener } from './runtime/events.ts'
 export { jsonLogger, silentLogger } from './runtime/logger.ts'
 export type { Logger } from './runtime/logger.ts'
+export type { QueueCounts } from './store/job-query.ts'
+export type { Backend, Capabilities } from './store/ports.ts'
+export type { QueueLimits, QueueRetention } from './store/queue-store.ts'
 export type { Worker } from './worker/worker.ts'
 export type { WorkOptions } from './works.ts'

@@ -105,9 +105,12 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
   let stopping: Promise<void> | undefined
 
   async function stopAll(deadlineMs: number): Promise<void> {
-    await internals.stopConsumers()
-    await works.stop(deadlineMs)
-    await Promise.all([...backends].map((backend) => backend.stop()))
+    // Whatever cannot be stopped must not keep the rest running.
+    const consumers = await Promise.allSettled([internals.stopConsumers()])
+    const workers = await Promise.allSettled([works.stop(deadlineMs)])
+    const stores = await Promise.allSettled([...backends].map((backend) => backend.stop()))
+    const failed = [...consumers, ...workers, ...stores].find(({ status }) => status === 'rejected')
+    if (failed?.status === 'rejected') throw failed.reason
   }
 
   return {

@@ -166,5 +166,6 @@ function timesOf({ heartbeat, ttl }: WorkOptions): EngineParts['times'] {
   if (ttlMs < heartbeatMs * 2) throw invalidOption('ttl', ttlMs, `at least twice the heartbeat (${heartbeatMs} ms)`)
   // The default margin is a fifth of the default ttl; a shorter ttl keeps the proportion.
   const marginMs = (ttlMs * DEFAULTS.trustMarginMs) / DEFAULTS.workerTtlMs
-  return { heartbeatMs, ttlMs, marginMs, abortGraceMs: DEFAULTS.abortGraceMs }
+  // Aborted half a margin before the ttl, a handler must be given up before others may start its job.
+  return { heartbeatMs, ttlMs, marginMs, abortGraceMs: Math.min(DEFAULTS.abortGraceMs, marginMs / 2) }
 }

@@ -115,6 +115,9 @@ export interface Batch<Known extends readonly AnyJob[] = readonly AnyJob[]> {
   wait(options?: WaitOptions): Promise<BatchInfo>
 }
 
+/** Looking at batches by their ids. */
+export interface Batches extends Pick<BatchDesk, 'get' | 'list' | 'cancel'> {}
+
 export interface TypedSchedules<Known extends readonly AnyJob[]> extends Omit<Schedules, 'upsert'> {
   upsert<const Ref extends Named<Known>>(
     name: string,
@@ -147,7 +150,7 @@ export interface Client<Known extends readonly AnyJob[] = readonly AnyJob[]> ext
   ): Promise<Batch<Known>>
   readonly jobs: Jobs
   readonly queues: Queues
-  readonly batches: Pick<BatchDesk, 'get' | 'list' | 'cancel'>
+  readonly batches: Batches
   readonly schedules: TypedSchedules<Known>
   readonly deadLetters: DeadLetters
   /** Small values kept for a job kind across its runs. */

@@ -81,7 +81,14 @@ const OPTIONS = [
 
 const NOTHING: CheckedOptions = {}
 
-export function checkEnqueueOptions(options: EnqueueOptions | undefined, nowMs: number): CheckedOptions {
+type Encode = (meta: object) => JsonText
+
+/** `encode` is how meta becomes text, for a caller who guards it. */
+export function checkEnqueueOptions(
+  options: EnqueueOptions | undefined,
+  nowMs: number,
+  encode?: Encode,
+): CheckedOptions {
   if (options === undefined) return NOTHING
   checkKnownOptions(options, OPTIONS, 'enqueue options')
   const { priority, attempts, timeout, tags, meta, unique, group, limitKey, id } = options
@@ -94,7 +101,7 @@ export function checkEnqueueOptions(options: EnqueueOptions | undefined, nowMs: 
       timeoutMs: parseDuration(timeout, 'timeout', { minMs: 1, maxMs: LIMITS.timeoutMaxMs }),
     }),
     ...(tags !== undefined && { tags: checkTags(tags) }),
-    ...(meta !== undefined && { meta: encodeMeta(meta) }),
+    ...(meta !== undefined && { meta: encodeMeta(meta, encode) }),
     ...(unique !== undefined && { unique: checkUnique(unique) }),
     ...(group !== undefined && { group: checkKey(group, 'group') }),
     ...(limitKey !== undefined && { limitKey: checkKey(limitKey, 'limitKey') }),
@@ -102,11 +109,16 @@ export function checkEnqueueOptions(options: EnqueueOptions | undefined, nowMs: 
   }
 }
 
-export function encodeMeta(meta: unknown): JsonText {
+export const META_LIMIT = { maxBytes: LIMITS.metaBytesMax, code: 'PAYLOAD_TOO_LARGE' } as const
+
+export function encodeMeta(
+  meta: unknown,
+  encode: Encode = (value) => encodePayload(value, 'meta', META_LIMIT).text,
+): JsonText {
   if (typeof meta !== 'object' || meta === null || Array.isArray(meta)) {
     throw invalidOption('meta', meta, 'an object of JSON values')
   }
-  return encodePayload(meta, 'meta', { maxBytes: LIMITS.metaBytesMax, code: 'PAYLOAD_TOO_LARGE' }).text
+  return encode(meta)
 }
 
 function checkTime({ delay, runAt }: EnqueueOptions, nowMs: number): { delayMs?: number; runAtMs?: number } {

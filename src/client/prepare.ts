@@ -13,7 +13,7 @@ import { contentKey } from '../core/unique.ts'
 import type { UniqueHold } from '../core/unique.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Connections } from './connections.ts'
-import { checkEnqueueOptions } from './enqueue-options.ts'
+import { META_LIMIT, checkEnqueueOptions } from './enqueue-options.ts'
 import type { CheckedOptions, EnqueueOptions } from './enqueue-options.ts'
 import { checkUniqueTerms } from './unique-terms.ts'
 
@@ -46,25 +46,25 @@ export type Prepare = (
 ) => Prepared | Promise<Prepared>
 
 export function createPrepare({ runtime, connections, secrets }: PrepareParts): Prepare {
-  const limit = { maxBytes: LIMITS.payloadBytesMax, code: 'PAYLOAD_TOO_LARGE', secrets } as const
+  const limits = {
+    payload: { maxBytes: LIMITS.payloadBytesMax, code: 'PAYLOAD_TOO_LARGE', secrets },
+    meta: { ...META_LIMIT, secrets },
+  } as const
 
-  /** Kinds that were warned about: once per process is a warning, once per job is noise. */
+  /** What was warned about: once per process is a warning, once per job is noise. */
   const warned = new Set<string>()
 
-  function encode(definition: AnyJob, input: unknown): JsonText {
-    const { text, warnings } = encodePayload(input, 'payload', limit)
-    if (warnings.length > 0 && !warned.has(definition.name)) {
-      warned.add(definition.name)
-      runtime.logger.warn(
-        { job: definition.name, fields: warnings },
-        `the payload of ${definition.name} looks like it holds secrets`,
-      )
+  function encode({ name }: AnyJob, what: 'payload' | 'meta', value: unknown): JsonText {
+    const { text, warnings } = encodePayload(value, what, limits[what])
+    if (warnings.length > 0 && !warned.has(`${what} ${name}`)) {
+      warned.add(`${what} ${name}`)
+      runtime.logger.warn({ job: name, fields: warnings }, `the ${what} of ${name} looks like it holds secrets`)
     }
     return text
   }
 
   return (definition, input, options, extras = {}) => {
-    const checked = checkEnqueueOptions(options, runtime.clock.nowMs())
+    const checked = checkEnqueueOptions(options, runtime.clock.nowMs(), (meta) => encode(definition, 'meta', meta))
     const own = connections.ofJob(definition)
     const connection =
       checked.connections === undefined
@@ -72,7 +72,7 @@ export function createPrepare({ runtime, connections, secrets }: PrepareParts): 
         : connections.common([own, ...checked.connections], `the job ${definition.name} with its batch and parents`)
     const finish = (): Prepared => {
       // JSON has no undefined: a job without input has the payload null.
-      const payload = encode(definition, input === undefined ? null : input)
+      const payload = encode(definition, 'payload', input === undefined ? null : input)
       const id = extras.id ?? checked.id ?? (runtime.newId() as JobId) // newId mints UUIDs
       return {
         job: newJob(definition, input, payload, checked, extras, id),

@@ -72,13 +72,18 @@ function unknownJob(name: string, known: readonly string[]): MillraceError {
   })
 }
 
-/** Names that share a start, contain each other, or differ in few letters. */
+/** Names that contain each other, have swapped letters, or differ in few. */
 function nearNames(name: string, known: readonly string[]): readonly string[] {
   const asked = letters(name)
   return known
     .filter((other) => {
       const there = letters(other)
-      return there.includes(asked) || asked.includes(there) || sharedLetters(asked, there) >= 0.5
+      return (
+        sorted(there) === sorted(asked) ||
+        there.includes(asked) ||
+        asked.includes(there) ||
+        sharedLetters(asked, there) >= 0.5
+      )
     })
     .slice(0, NEAR_MAX)
 }
@@ -90,7 +95,12 @@ function letters(name: string): string {
     .slice(0, 100)
 }
 
-/** The share of letter pairs both words have (Dice): tolerant of swapped, missing and added letters. */
+/** Pairs of letters say little about swapped ones in a short name. */
+function sorted(text: string): string {
+  return text.split('').sort().join('')
+}
+
+/** The share of letter pairs both words have (Dice): tolerant of missing and added letters. */
 function sharedLetters(a: string, b: string): number {
   const left = new Set(pairs(a))
   const right = new Set(pairs(b))

@@ -130,6 +130,26 @@ describe('J7 secrets', () => {
     expect(encode({ a: 1, list: [1] }, { mode: 'warn' }).warnings).toEqual([])
   })
 
+  test.each([
+    'userPassword',
+    'dbPassword',
+    'DB_PASSWORD',
+    'stripe_api_key',
+    'githubToken',
+    'x-api-key',
+    'clientSecret',
+  ])('J7 a key that ends as a secret is one: %s', (key) => {
+    expect(encode({ [key]: 'x' }, { mode: 'warn' }).warnings).toHaveLength(1)
+    expect(encode({ [key]: 'x' }, { mode: 'warn', allow: [key] }).warnings).toEqual([])
+  })
+
+  test.each(['tokenCount', 'passwordChangedAt', 'tokens', 'secretary', 'nextPageToken', 'checkoutSessionId', 'key'])(
+    'J7 a key that only speaks of one is none: %s',
+    (key) => {
+      expect(encode({ [key]: 'x' }, { mode: 'warn' }).warnings).toEqual([])
+    },
+  )
+
   test('J7 refuse refuses, except for what is allowed by key or by path', () => {
     expect(refusal(() => encode(value, { mode: 'refuse' }))).toMatchObject({ code: 'PAYLOAD_SECRET' })
     const allow = ['Password', 'api_key', 'payload.user["private-key"]', 'payload.cards[0].cvv']

@@ -8,7 +8,7 @@ import { LIMITS } from './limits.ts'
 
 export interface SecretGuard {
   readonly mode: 'off' | 'warn' | 'refuse'
-  /** Fields that are fine: a key (`token`) or a whole path (`payload.page.token`). */
+  /** Fields that are fine: a key (`token`) or a whole path (`payload.page.token`, `meta.token`). */
   readonly allow?: readonly string[]
 }
 
@@ -197,19 +197,25 @@ function isBroken(text: string): boolean {
   return text.includes('\0') || /\p{Cs}/u.test(text)
 }
 
-// Whole keys, without `_` and `-`, in lower case: `api_key`, `apiKey` and `API-KEY` are one.
-const SECRET_KEYS = new Set(
-  (
-    'password passwd passphrase pwd secret clientsecret apisecret secretkey token accesstoken refreshtoken idtoken ' +
-    'authtoken bearertoken sessiontoken apitoken apikey xapikey accesskey secretaccesskey authorization cookie ' +
-    'setcookie sessionid credentials privatekey sshkey encryptionkey signingkey connectionstring creditcard ' +
-    'creditcardnumber cardnumber cvv cvc cvv2 ssn socialsecuritynumber'
-  ).split(' '),
-)
-const SECRET_CHARS_MAX = 32
+// Without `_` and `-`, in lower case: `api_key`, `apiKey` and `API-KEY` are one. A key that ends so says what it
+// holds (`dbPassword`, `stripe_api_key`); one that goes on says something about it (`passwordChangedAt`, `tokenCount`).
+const SECRET_ENDS = (
+  'password passwd passphrase pwd secret secretkey token apikey accesskey privatekey sshkey encryptionkey signingkey ' +
+  'credentials connectionstring creditcard creditcardnumber cardnumber cvv cvc cvv2 ssn socialsecuritynumber'
+).split(' ')
+/** Too common as the end of harmless keys: `checkoutSessionId`. */
+const SECRET_KEYS = new Set(['authorization', 'cookie', 'setcookie', 'sessionid'])
+const HARMLESS_ENDS = ['pagetoken', 'cursortoken', 'continuationtoken', 'synctoken']
+/** Most keys are told harmless by their last two letters, without making another string of them. */
+const SECRET_TAILS = new Set([...SECRET_ENDS, ...SECRET_KEYS].map((end) => end.slice(-2)))
+const SECRET_CHARS_MAX = 64
 
 function looksSecret(key: string): boolean {
-  return key.length <= SECRET_CHARS_MAX && SECRET_KEYS.has(key.replaceAll(/[_-]/g, '').toLowerCase())
+  if (key.length > SECRET_CHARS_MAX || !SECRET_TAILS.has(key.slice(-2).toLowerCase())) return false
+  const plain = key.replaceAll(/[_-]/g, '').toLowerCase()
+  if (SECRET_KEYS.has(plain)) return true
+  const endsIn = (end: string): boolean => plain.endsWith(end)
+  return SECRET_ENDS.some(endsIn) && !HARMLESS_ENDS.some(endsIn)
 }
 
 function guardSecrets(root: Json, what: string, guard: SecretGuard | undefined): readonly string[] {

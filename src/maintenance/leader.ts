@@ -1,9 +1,12 @@
 // One process does the periodic work; a lease in the store says which. Two leaders are harmless, since
 // everything they do is guarded: the lease only saves work.
+import { bounded } from '../runtime/bounded.ts'
 import { createLoop } from '../runtime/service.ts'
 import type { Service } from '../runtime/service.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { WorkerStore } from '../store/worker-store.ts'
+
+const RESIGN_MS = 2_000
 
 export interface LeaderOptions {
   readonly runtime: Runtime
@@ -42,7 +45,7 @@ export function createLeader({ runtime, workers, role, ttlMs }: LeaderOptions): 
       if (leadsUntilMs === -Infinity) return
       leadsUntilMs = -Infinity
       // Best effort: without it the next leader waits for the lease to lapse.
-      await workers.resign(role, holder).catch(() => undefined)
+      await bounded(runtime.clock, RESIGN_MS, 'resigning', workers.resign(role, holder)).catch(() => undefined)
     },
     isLeading: () => runtime.clock.monoMs() < leadsUntilMs,
   }

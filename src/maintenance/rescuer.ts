@@ -19,7 +19,9 @@ type Decide = (
 ) => readonly (readonly Transition[])[] | Promise<readonly (readonly Transition[])[]>
 
 export function createRescuer(options: MaintenanceOptions, isLeading: () => boolean): Service {
-  const { runtime, backend, periodMs, workerTtlMs } = options
+  const { runtime, backend, workerTtlMs } = options
+  // A short ttl needs a closer look: a pause of half a ttl between two looks starts the watch anew.
+  const periodMs = Math.min(options.periodMs, workerTtlMs / 8)
   const { clock, logger } = runtime
   let watch = EMPTY_WATCH
 

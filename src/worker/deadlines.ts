@@ -12,7 +12,7 @@ export interface Deadline {
 
 export class Deadlines {
   readonly #clock: Clock
-  readonly #byTimeout = new Map<number, Deadline[]>()
+  readonly #byTimeout = new Map<number, DeadlineQueue>()
   #timer: Timer | undefined
   #timerDueMs = Infinity
 
@@ -21,11 +21,12 @@ export class Deadlines {
   }
 
   add(deadline: Deadline, timeoutMs: number): void {
-    const queue = this.#byTimeout.get(timeoutMs)
-    if (queue === undefined) this.#byTimeout.set(timeoutMs, [deadline])
-    else queue.push(deadline)
+    let queue = this.#byTimeout.get(timeoutMs)
+    if (queue === undefined) this.#byTimeout.set(timeoutMs, (queue = { waiting: [], sweepAt: SWEEP_MIN }))
+    queue.waiting.push(deadline)
+    // Ended runs are dropped when they may be half of the queue: each is looked at a constant number of times.
+    if (queue.waiting.length >= queue.sweepAt) sweep(queue)
     if (deadline.dueMs < this.#timerDueMs) this.#arm(deadline.dueMs)
-    else if (queue !== undefined && queue.length > 1024) this.#sweep(timeoutMs, queue)
   }
 
   /** Its deadline was changed; a later one is found out when the timer comes by. */
@@ -51,21 +52,23 @@ export class Deadlines {
     const nowMs = this.#clock.monoMs()
     let nextMs = Infinity
     for (const [timeoutMs, queue] of this.#byTimeout) {
-      const waiting = queue.filter((deadline) => !deadline.over)
-      for (const deadline of waiting) if (deadline.dueMs <= nowMs) deadline.expire()
-      const left = waiting.filter((deadline) => !deadline.over && deadline.dueMs > nowMs)
-      if (left.length === 0) this.#byTimeout.delete(timeoutMs)
-      else this.#byTimeout.set(timeoutMs, left)
-      for (const { dueMs } of left) nextMs = Math.min(nextMs, dueMs)
+      for (const deadline of queue.waiting) if (!deadline.over && deadline.dueMs <= nowMs) deadline.expire()
+      queue.waiting = queue.waiting.filter((deadline) => !deadline.over && deadline.dueMs > nowMs)
+      if (queue.waiting.length === 0) this.#byTimeout.delete(timeoutMs)
+      for (const { dueMs } of queue.waiting) nextMs = Math.min(nextMs, dueMs)
     }
     if (nextMs < this.#timerDueMs) this.#arm(nextMs)
   }
+}
 
-  // Ended runs are dropped in bulk: amortised, each is looked at twice.
-  #sweep(timeoutMs: number, queue: readonly Deadline[]): void {
-    this.#byTimeout.set(
-      timeoutMs,
-      queue.filter((deadline) => !deadline.over),
-    )
-  }
+interface DeadlineQueue {
+  waiting: Deadline[]
+  sweepAt: number
+}
+
+const SWEEP_MIN = 64
+
+function sweep(queue: DeadlineQueue): void {
+  queue.waiting = queue.waiting.filter((deadline) => !deadline.over)
+  queue.sweepAt = Math.max(SWEEP_MIN, queue.waiting.length * 2)
 }

@@ -22,6 +22,8 @@ export interface DispatchOptions {
   readonly giveBack: (run: JobRun) => void
   /** More jobs could be used than before. */
   readonly onRoom: () => void
+  /** No job has a slot any more. */
+  readonly onIdle: () => void
 }
 
 /** Runs are prefetched only while the average run is this short: a longer one would keep others waiting. */
@@ -58,7 +60,9 @@ export class Dispatch implements SlotUser {
 
   add(runs: readonly JobRun[]): void {
     this.#buffer.push(...runs)
-    this.startWaiting()
+    // Another engine wants the process for itself: whatever is held here would be blamed for its crash.
+    if (this.#options.slots.mayUse(this)) this.startWaiting()
+    else this.returnBuffered()
   }
 
   startWaiting(): void {
@@ -68,42 +72,52 @@ export class Dispatch implements SlotUser {
     const limited: JobRun[] = []
     let taken = 0
     try {
-      while (taken < this.#buffer.length && this.#startNext(this.#buffer[taken], limited)) taken += 1
+      // The buffer may change under a handler that stops its own worker; what has a slot is not in it any more.
+      for (let next = this.#buffer[0]; next !== undefined && this.#mayTake(next); next = this.#buffer[0]) {
+        this.#buffer.shift()
+        taken += 1
+        this.#take(next, limited)
+      }
     } finally {
-      if (taken > 0) this.#buffer = this.#buffer.slice(taken)
       this.#starting = false
     }
     if (limited.length > 0) this.#options.takeTokens(limited)
     const alone = this.#buffer.find(isAlone)
     if (alone !== undefined) this.returnBuffered((run) => run !== alone)
     else if (this.#alone === undefined) this.#options.slots.release(this)
-    this.#watchAge()
+    if (taken > 0 || this.#buffer.length > 0) this.#watchAge()
   }
 
   /** False: it has to wait, and everyone behind it too. */
-  #startNext(run: JobRun | undefined, limited: JobRun[]): boolean {
-    const { slots, mayStart, isPaused, start, giveBack } = this.#options
-    if (run === undefined || this.#alone !== undefined) return false
-    if (run.state === 'ended') return true
-    if (!mayStart(run) || isPaused(run.claimed.queue)) {
+  #mayTake(run: JobRun): boolean {
+    const { slots } = this.#options
+    if (this.#alone !== undefined) return false
+    if (run.state === 'ended' || !this.#mayStart(run)) return true
+    return isAlone(run) ? slots.reserve(this) : slots.free > 0 && slots.mayUse(this)
+  }
+
+  #take(run: JobRun, limited: JobRun[]): void {
+    const { slots, start, giveBack } = this.#options
+    if (run.state === 'ended') return
+    if (!this.#mayStart(run)) {
       run.state = 'ended'
       giveBack(run)
-      return true
+      return
     }
-    if (isAlone(run)) {
-      if (!slots.reserve(this)) return false
-      this.#alone = run
-    } else if (slots.free <= 0 || !slots.mayUse(this)) return false
+    if (isAlone(run)) this.#alone = run
     slots.take()
     this.#running += 1
     if (run.claimed.rateLimited) limited.push(run)
     else start(run)
-    return true
+  }
+
+  #mayStart(run: JobRun): boolean {
+    return this.#options.mayStart(run) && !this.#options.isPaused(run.claimed.queue)
   }
 
   /** Its token was taken. Much may have happened meanwhile. */
   admitted(run: JobRun): void {
-    if (run.state === 'buffered' && this.#options.mayStart(run)) this.#options.start(run)
+    if (run.state === 'buffered' && this.#mayStart(run)) this.#options.start(run)
     else this.vacate(run, () => this.#options.giveBack(run))
   }
 
@@ -129,6 +143,7 @@ export class Dispatch implements SlotUser {
       this.#alone = undefined
       slots.release(this)
     }
+    if (this.#running === 0) this.#options.onIdle()
   }
 
   onSlot(): void {
@@ -165,14 +180,14 @@ export class Dispatch implements SlotUser {
   }
 
   #watchAge(): void {
-    const [oldest] = this.#buffer
+    // What must run alone waits for the others to end; sending it around would not help.
+    const oldest = this.#buffer.find((run) => !isAlone(run))
     if (oldest === undefined || this.#ageTimer !== undefined) return
     const { clock } = this.#options.runtime
     const waitMs = oldest.claimedMs + DEFAULTS.prefetchAgeMaxMs - clock.monoMs()
     this.#ageTimer = clock.timer(waitMs, () => {
       this.#ageTimer = undefined
       const bornBeforeMs = clock.monoMs() - DEFAULTS.prefetchAgeMaxMs
-      // What must run alone waits for the others to end; sending it around would not help.
       this.returnBuffered((run) => run.claimedMs <= bornBeforeMs && !isAlone(run))
       this.#averageRunMs = Infinity
       this.#watchAge()

@@ -8,7 +8,7 @@ import { runPolicy } from '../core/policy.ts'
 import type { RunPolicy, SystemPolicy } from '../core/policy.ts'
 import type { AnyJob, FailedHook, RunMiddleware, RunServices } from '../core/definition.ts'
 import { MillraceError } from '../core/errors.ts'
-import type { ClaimedJob, LeaseNumber, LeaseRef, WorkerId } from '../core/job.ts'
+import type { ClaimedJob, JobId, LeaseRef, WorkerId } from '../core/job.ts'
 import type { JsonText } from '../core/json.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { Verdict } from '../core/transition.ts'
@@ -55,7 +55,8 @@ export interface EngineOptions extends SystemPolicy {
 
 export class Engine {
   readonly #options: EngineOptions
-  readonly #runs = new Map<LeaseNumber, JobRun>()
+  /** Claimed and without a verdict. A job may be claimed again while an older run of it still ends: the newest counts. */
+  readonly #runs = new Map<JobId, JobRun>()
   readonly #reporting = new Set<JobRun>()
   readonly #deadlines: Deadlines
   readonly #executor: Executor
@@ -95,6 +96,7 @@ export class Engine {
       takeTokens: (runs) => void takeTokens(runs, this.#rateGate),
       giveBack: (run) => this.#settle(run, { kind: 'returned' }),
       onRoom: () => this.#pump.wake(),
+      onIdle: () => this.#onQuiet?.(),
     })
     this.#rateGate = {
       runtime,
@@ -110,7 +112,7 @@ export class Engine {
       reports: () => this.#takeReports(),
       onClaimed: (jobs, demand, reply) => this.#claimed(jobs, demand, reply),
       onVerdict: (settlement, verdict) => this.#verdict(settlement, verdict),
-      isKnown: (ref) => this.#runs.has(ref.lease),
+      isKnown: ({ jobId, lease }) => this.#runs.get(jobId)?.claimed.lease === lease,
       life: () => this.#life.current,
     })
     this.#poller = new Poller({
@@ -130,7 +132,7 @@ export class Engine {
       onCommand: ({ kind }) =>
         kind === 'stop' ? options.onStopCommand() : kind === 'quiet' ? this.quiet() : this.resume(),
       onLost: (id, reason) => this.#lost(id, reason),
-      onBorn: () => this.#pump.wake(),
+      onTrusted: () => this.#poller.expect(),
     })
   }
 
@@ -146,6 +148,11 @@ export class Engine {
     if (this.#state !== 'idle') return
     await this.#queues.start()
     await this.#life.start()
+    if (!this.#isIdle()) {
+      // Told to stop before it had begun.
+      await this.#life.stop()
+      throw new MillraceError('STOPPED', 'the worker was stopped while it started')
+    }
     this.#state = 'working'
     this.#poller.start()
     this.#options.events.emit('workerStarted', { worker: this.id })
@@ -194,6 +201,10 @@ export class Engine {
     runtime.logger.info({ worker: this.id }, 'worker stopped')
   }
 
+  #isIdle(): boolean {
+    return this.#state === 'idle'
+  }
+
   #isTrusted(): boolean {
     return this.#life.isTrusted() || isPlanted('start-without-trust')
   }
@@ -211,7 +222,7 @@ export class Engine {
 
   #claimed(jobs: readonly ClaimedJob[], demand: Demand, reply: ClaimReply): void {
     if (reply.refused === 'worker-dead') {
-      this.#life.lose('the store does not know this worker as alive')
+      this.#life.lose(demand.worker, 'the store does not know this worker as alive')
       return
     }
     // The number was used up by another copy of this very call: what that copy claimed is unknown here.
@@ -222,7 +233,7 @@ export class Engine {
     const nowMs = this.#options.runtime.clock.monoMs()
     const runs = jobs.map((claimed) => {
       const run = new JobRun(claimed, this.#options.definition(claimed.name), demand.worker, nowMs, this.#onDeadline)
-      this.#runs.set(claimed.lease, run)
+      this.#runs.set(claimed.id, run)
       this.#options.slots.hold()
       return run
     })
@@ -255,9 +266,11 @@ export class Engine {
     const { timeoutMs } = run.claimed
     const reason = new MillraceError('JOB_TIMEOUT', `the job ran longer than its timeout of ${timeoutMs} ms`)
     // One turn of the loop first: after a blocked loop the end of this very run may be waiting to be delivered.
-    void this.#options.runtime.clock.breathe().then(() => {
-      if (run.dueMs <= this.#options.runtime.clock.monoMs())
-        this.#abort(run, { reason, outcome: { kind: 'timed-out', timeoutMs } })
+    const { clock } = this.#options.runtime
+    void clock.breathe().then(() => {
+      if (run.over) return
+      if (run.dueMs <= clock.monoMs()) this.#abort(run, { reason, outcome: { kind: 'timed-out', timeoutMs } })
+      else this.#deadlines.add(run, timeoutMs) // it was extended in its last moment
     })
   }
 
@@ -266,7 +279,6 @@ export class Engine {
     const ranMs = this.#options.runtime.clock.monoMs() - run.startedMs
     this.#settle(run, outcome, ranMs)
     this.#dispatch.ended(run, ranMs)
-    if (this.#dispatch.running === 0) this.#onQuiet?.()
   }
 
   #settle(run: JobRun, outcome: Outcome, ranMs = 0): void {
@@ -283,7 +295,6 @@ export class Engine {
   /** A run that has a slot and was not started. */
   #vacate(run: JobRun, outcome: Outcome): void {
     this.#dispatch.vacate(run, () => this.#settle(run, outcome))
-    if (this.#dispatch.running === 0) this.#onQuiet?.()
   }
 
   #verdict({ run, transition }: Settlement, verdict: Verdict): void {
@@ -293,7 +304,8 @@ export class Engine {
       else if (transition.progress !== undefined) this.#tellProgress(run, transition.progress)
       return
     }
-    if (this.#runs.delete(run.claimed.lease)) this.#options.slots.letGo()
+    if (this.#runs.get(run.claimed.id) === run) this.#runs.delete(run.claimed.id)
+    this.#options.slots.letGo()
     reportVerdict(run, transition, verdict, this.#verdicts)
   }
 
@@ -325,9 +337,9 @@ export class Engine {
   }
 
   #cancel(cancels: readonly LeaseRef[]): void {
-    for (const { lease } of cancels) {
-      const run = this.#runs.get(lease)
-      if (run === undefined || run.over) continue
+    for (const { jobId, lease } of cancels) {
+      const run = this.#runs.get(jobId)
+      if (run === undefined || run.over || run.claimed.lease !== lease) continue
       if (run.state === 'buffered') {
         run.state = 'ended'
         this.#settle(run, { kind: 'returned' })

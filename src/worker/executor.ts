@@ -51,7 +51,7 @@ export class Executor {
         this.#follow(
           run,
           definition,
-          input.then((parsed) => this.#call(run, definition, parsed)),
+          input.then((parsed) => this.#callIfLive(run, definition, parsed)),
         )
       else this.#follow(run, definition, this.#call(run, definition, input))
     } catch (error) {
@@ -66,6 +66,12 @@ export class Executor {
     this.#options.clock.timer(graceMs, () => {
       if (cause.outcome !== null) this.#end(run, cause.outcome)
     })
+  }
+
+  /** Validation took its time: a run that is over or told to stop must not begin now. */
+  #callIfLive(run: JobRun, definition: AnyJob, input: unknown): unknown {
+    if (run.over || run.abortCause !== undefined) throw run.abortCause?.reason ?? new Error('the run is over')
+    return this.#call(run, definition, input)
   }
 
   #call(run: JobRun, definition: AnyJob, input: unknown): unknown {

@@ -27,6 +27,8 @@ export interface HeartbeatOptions {
   readonly running: () => number
   readonly onCancels: (cancels: readonly LeaseRef[]) => void
   readonly onCommand: (command: WorkerCommand) => void
+  /** The trust window opened, for the first time or again. */
+  readonly onTrusted: () => void
   /** This life is over: declared dead, or out of touch for too long. */
   readonly onLost: (reason: string) => void
 }
@@ -62,7 +64,9 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
       lose('the worker was declared dead')
       return
     }
+    const wasTrusted = trust.isHeld()
     trust.renew(startedMs)
+    if (!wasTrusted && trust.isHeld()) options.onTrusted()
     if (reply.cancels.length > 0) options.onCancels(reply.cancels)
     for (const { no, command } of reply.commands) {
       if (no <= commandsSeen) continue
@@ -79,6 +83,10 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
     take(reply, startedMs)
   }
 
+  function refuseIfLost(): void {
+    if (lost) throw new MillraceError('LEASE_LOST', `worker ${worker} was lost before it had begun to work`)
+  }
+
   const state = (): BeatState => ({ running: options.running(), commandsSeen })
   const source =
     options.thread === null
@@ -89,11 +97,15 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
     async start() {
       // The first beat opens the trust window, so nothing is claimed before the store has answered once.
       await beatHere()
-      if (lost) throw new MillraceError('LEASE_LOST', `worker ${worker} was declared dead before its first beat`)
+      refuseIfLost()
       stopListening = options.wakeups.listen([controlTopic(worker)], () => source.now())
       await source.start()
+      if (lost) await source.stop()
+      refuseIfLost()
     },
     async stop() {
+      // A reply that is still on its way is about a life that is over.
+      lost = true
       stopListening?.()
       trust.end()
       await source.stop()
@@ -155,7 +167,17 @@ function threadSource(
   }
 
   return {
-    start: () => new Promise(begin),
+    async start() {
+      const ready = new Promise<void>((resolve) => begin(resolve))
+      // A thread that takes longer than the ttl to say a word is of no use: the loop beats meanwhile and on.
+      await bounded(runtime.clock, options.ttlMs, 'the heartbeat thread', ready).catch(async (error: unknown) => {
+        runtime.logger.error({ worker, error }, 'the heartbeat thread did not start; beats come from the main loop')
+        await fallback.start()
+        const silent = thread
+        thread = undefined
+        void silent?.stop()
+      })
+    },
     async stop() {
       await thread?.stop()
       await fallback.stop()

@@ -1,6 +1,7 @@
 // The lives of a worker. A life has an id, a heartbeat and a count of claims; when it is lost the next one
 // begins with a new id, so that nothing of the old one can be mistaken for it.
 import type { LeaseRef, WorkerId } from '../core/job.ts'
+import { bounded } from '../runtime/bounded.ts'
 import { createLoop } from '../runtime/service.ts'
 import type { Loop } from '../runtime/service.ts'
 import type { Runtime } from '../runtime/runtime.ts'
@@ -25,7 +26,7 @@ export interface LifeOptions {
   readonly onCancels: (cancels: readonly LeaseRef[]) => void
   readonly onCommand: (command: WorkerCommand) => void
   readonly onLost: (id: WorkerId, reason: string) => void
-  readonly onBorn: () => void
+  readonly onTrusted: () => void
 }
 
 export class Life {
@@ -63,9 +64,10 @@ export class Life {
     await this.#begin()
   }
 
-  lose(reason: string): void {
+  /** Ends the life with this id, if it is the current one. */
+  lose(id: WorkerId, reason: string): void {
     const heartbeat = this.#heartbeat
-    if (heartbeat === undefined) return
+    if (heartbeat === undefined || id !== this.#id) return
     this.#heartbeat = undefined
     this.#options.onLost(this.#id, reason)
     void heartbeat.stop()
@@ -73,7 +75,7 @@ export class Life {
   }
 
   async stop(): Promise<void> {
-    const { backend, runtime } = this.#options
+    const { backend, runtime, times } = this.#options
     this.#stopped = true
     await this.#rebirth?.stop()
     const heartbeat = this.#heartbeat
@@ -81,7 +83,8 @@ export class Life {
     if (heartbeat === undefined) return
     await heartbeat.stop()
     // Best effort: a life that is not retired is declared dead a ttl later.
-    await backend.workers.retire(this.#id).catch((error: unknown) => {
+    const signOff = bounded(runtime.clock, times.marginMs, 'signing off', backend.workers.retire(this.#id))
+    await signOff.catch((error: unknown) => {
       runtime.logger.warn({ worker: this.#id, error }, 'the worker could not sign off')
     })
   }
@@ -103,7 +106,8 @@ export class Life {
       running: this.#options.running,
       onCancels: this.#options.onCancels,
       onCommand: this.#options.onCommand,
-      onLost: (reason) => this.lose(reason),
+      onTrusted: () => this.#options.onTrusted(),
+      onLost: (reason) => this.lose(id, reason),
     })
     await heartbeat.start()
     if (this.#stopped) {
@@ -111,7 +115,7 @@ export class Life {
       return
     }
     this.#heartbeat = heartbeat
-    this.#options.onBorn()
+    this.#options.onTrusted()
   }
 
   #beginAgain(): void {

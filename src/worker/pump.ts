@@ -50,6 +50,9 @@ const BREATHE_EVERY_MS = 5
 export class Pump {
   readonly #options: PumpOptions
   #waiting: Settlement[] = []
+  /** Sent once without an answer; they go first, so that reports and endings keep their order. */
+  #unsent: Settlement[] = []
+  #woken = false
   #cycle: Promise<void> | undefined
   #retryTimer: Timer | undefined
   #failures = 0
@@ -69,7 +72,7 @@ export class Pump {
   }
 
   get #isIdle(): boolean {
-    return this.#cycle === undefined && this.#waiting.length === 0
+    return this.#cycle === undefined && this.#waiting.length === 0 && this.#unsent.length === 0
   }
 
   settle(settlement: Settlement): void {
@@ -79,6 +82,7 @@ export class Pump {
 
   /** There may be something to send or to claim. */
   wake(): void {
+    this.#woken = true
     if (this.#cycle !== undefined || this.#retryTimer !== undefined) return
     // A microtask later, so that everything that ends in the same turn goes out together.
     this.#cycle = Promise.resolve().then(() => this.#run())
@@ -97,7 +101,11 @@ export class Pump {
 
   async #run(): Promise<void> {
     try {
-      while (await this.#once());
+      // Whoever wakes us while the last call finds nothing to do must not be overheard.
+      do {
+        this.#woken = false
+        while (await this.#once());
+      } while (this.#woken)
       this.#cycle = undefined
       if (this.#isIdle) for (const resolve of this.#onIdle.splice(0)) resolve()
     } catch (error) {
@@ -111,7 +119,7 @@ export class Pump {
     const { runtime, jobs } = this.#options
     if (this.#suspect && this.#options.life() !== null) await this.#checkHoldings()
     const demand = this.#suspect ? null : this.#options.demand()
-    const batch = [...this.#options.reports(), ...this.#waiting.splice(0, LIMITS.applyBatchMax)]
+    const batch = this.#nextBatch()
     if (demand === null && batch.length === 0) return false
     const settle = batch.map(({ transition }) => transition)
     runtime.failpoint('pump.before-call')
@@ -126,13 +134,26 @@ export class Pump {
         this.#options.onClaimed(reply.jobs, demand, reply)
       }
     } catch (error) {
-      if (!isPlanted('settlement-forgotten')) this.#waiting.unshift(...batch)
+      if (!isPlanted('settlement-forgotten')) this.#unsent = [...batch, ...this.#unsent]
       if (demand !== null && !isPlanted('claim-not-recovered')) this.#suspect = true
       throw error
     }
     this.#failures = 0
     await this.#breathe()
     return true
+  }
+
+  #nextBatch(): readonly Settlement[] {
+    const again = this.#unsent.splice(0, LIMITS.applyBatchMax)
+    if (this.#unsent.length > 0) return again
+    const fresh = [...again, ...this.#options.reports()]
+    return [...fresh, ...this.#waiting.splice(0, Math.max(LIMITS.applyBatchMax - fresh.length, 0))]
+  }
+
+  #isWaiting({ jobId, lease }: LeaseRef): boolean {
+    const isIt = ({ transition }: Settlement): boolean =>
+      transition.jobId === jobId && transition.guard.lease === lease && transition.edge !== 'report'
+    return this.#unsent.some(isIt) || this.#waiting.some(isIt)
   }
 
   #deliver(batch: readonly Settlement[], verdicts: readonly Verdict[]): void {
@@ -147,7 +168,7 @@ export class Pump {
     const held = await jobs.holdings(life.worker, life.claimNo)
     this.#suspect = false
     for (const ref of held) {
-      if (isKnown(ref) || this.#waiting.some(({ transition }) => transition.guard.lease === ref.lease)) continue
+      if (isKnown(ref) || this.#isWaiting(ref)) continue
       this.#waiting.push({ transition: giveBack(ref), run: null })
     }
   }

@@ -233,6 +233,10 @@ describe('a bad enqueue is refused with its code and writes nothing', () => {
   test('a secret is refused when the guard refuses', async () => {
     const { mill, backend } = setup({ secrets: { mode: 'refuse' } })
     await expect(mill.enqueue(anything, { apiKey: 'abc' })).rejects.toMatchObject({ code: 'PAYLOAD_SECRET' })
+    await expect(mill.enqueue(tick, undefined, { meta: { userToken: 'abc' } })).rejects.toMatchObject({
+      code: 'PAYLOAD_SECRET',
+      details: { paths: ['meta.userToken'] },
+    })
     expect(await stored(backend)).toBe(0)
   })
 })

@@ -1,5 +1,6 @@
 // What a running handler may ask for, and consumers without our worker loop.
 import { expect, test, vi } from 'vitest'
+import { defineJob } from '../../src/client/define-job.ts'
 import { createIdempotent } from '../../src/client/idempotency.ts'
 import { decideExpiry } from '../../src/core/decide.ts'
 import type { JobId, LeaseNumber, WorkerId } from '../../src/core/job.ts'
@@ -232,4 +233,9 @@ test('a rate-limited job is claimed with a token or deferred', async () => {
   expect(await mill.jobs.counts('ticks')).toMatchObject([
     { counts: { running: claimed.length, scheduled: 6 - claimed.length } },
   ])
+})
+
+test('a direct run sees its job as a queue would show it', async () => {
+  const shown = defineJob({ name: 'shown', run: ({ job }) => ({ priority: job.priority, queue: job.queue }) })
+  expect(await shown.run(undefined)).toEqual({ priority: 100, queue: 'default' })
 })

@@ -118,7 +118,13 @@ describe('expectEnqueued', () => {
     // @ts-expect-error -- no such field
     expect(() => expectEnqueued(mill, charge, { euros: 5 })).toThrow(AssertionError)
     // @ts-expect-error -- no such job
-    expect(() => expectEnqueued(mill, 'chrage')).toThrow(AssertionError)
+    expect(() => expectEnqueued(mill, 'chrage')).toThrow('did you mean charge?')
+    const unknown = expect.objectContaining({ code: 'UNKNOWN_JOB' }) as Error
+    // @ts-expect-error -- no such job: it would never be enqueued
+    expect(() => expectNotEnqueued(mill, 'send-mial')).toThrow(unknown)
+    // @ts-expect-error -- no such job
+    expect(() => enqueued(mill, 'send-mial')).toThrow(unknown)
+    expect(() => expect(mill).not.toHaveEnqueued('send-mial')).toThrow('did you mean send-mail?')
     // @ts-expect-error -- not a Millrace of the kit
     expect(() => expectEnqueued({}, charge)).toThrow(/createTestMillrace/)
   })
@@ -156,6 +162,6 @@ describe('matchers', () => {
     expect(() => expect(mill).not.toHaveDeadLetter(part)).toThrow(
       /expected no part to be a dead letter, but there was:/,
     )
-    expect(() => expect(mill).toHaveEnqueued('nothing')).toThrow(/none of this kind was/)
+    expect(() => expect(mill).toHaveEnqueued('tick')).toThrow(/none of this kind was/)
   })
 })

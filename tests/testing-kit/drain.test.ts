@@ -193,6 +193,50 @@ describe('drain', () => {
     expect(enqueued(mill).map(({ connection }) => connection)).toEqual(['fast', 'default'])
   })
 
+  test('O7 a consumer judges errors as a worker would, and stops with its Millrace', async () => {
+    const failed: string[] = []
+    const mill = await createTestMillrace({
+      jobs: JOBS,
+      classify: (error) => (error instanceof RangeError ? 'permanent' : undefined),
+      onFailed: ({ name }) => void failed.push(name),
+    })
+    const handle = await mill.enqueue(sendMail, { to: 'ada' })
+    await mill.enqueue(sendMail, { to: 'bob' })
+    const consumer = mill.consumer({ queues: ['mail'] })
+    const [first] = await consumer.claim(2)
+    expect(await consumer.nack(first!, { error: new RangeError('bad') })).toBe('done')
+    await mill.drain()
+    expect(await handle.status()).toBe('failed')
+    expect(failed).toEqual(['send-mail'])
+    await mill.stop()
+    await expect(consumer.claim()).rejects.toMatchObject({ code: 'STOPPED' })
+  })
+
+  test('O7 unknown errors fail for good when the Millrace says so', async () => {
+    const mill = await createTestMillrace({ jobs: JOBS, unknownErrors: 'fail' })
+    const handle = await mill.enqueue(sendMail, { to: 'ada' })
+    const consumer = mill.consumer({ queues: ['mail'] })
+    const [first] = await consumer.claim()
+    await consumer.nack(first!, { error: new Error('who knows') })
+    expect(await handle.status()).toBe('failed')
+  })
+
+  test.each([
+    [{ jobs: JOBS, unknownErrors: 'x' }, 'unknownErrors is "x"'],
+    [{}, 'jobs is undefined'],
+    [{ jobs: JOBS, queues: { mail: null } }, 'queues.mail is null'],
+  ])('O7 a Millrace for tests refuses what the real one refuses: %j', async (options, text) => {
+    await expect(createTestMillrace(options as never)).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+      message: expect.stringContaining(text) as string,
+    })
+  })
+
+  test('O7 a misspelt option of runNext is told', async () => {
+    const mill = await setup()
+    await expect(mill.runNext({ queu: 'mail' } as never)).rejects.toThrow('did you mean queue?')
+  })
+
   test('O7 a stopped Millrace takes no more jobs', async () => {
     const mill = await setup()
     await mill.stop()
