@@ -88,8 +88,8 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
     middleware: options.use?.enqueue ?? [],
     policy,
     ...(options.onFailed && { onFailed: options.onFailed }),
-    ...(options.queues && { queues: options.queues }),
-    ...(options.secrets && { secrets: options.secrets }),
+    ...(options.queues !== undefined && { queues: options.queues }),
+    ...(options.secrets !== undefined && { secrets: options.secrets }),
   })
   const backends = new Set(Object.values(connections))
   await Promise.all([...backends].map((backend) => backend.start()))

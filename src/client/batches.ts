@@ -129,7 +129,7 @@ export function createBatchDesk({ connections, runtime, enqueuer, ending }: Batc
     async whole(name, lines, options) {
       const common = connectionOf(lines, enqueuer, connections, name)
       const batch = await open(name, { ...options, connection: options?.connection ?? common })
-      const { discard, cancel } = batchesOn(batch.connection)
+      const store = batchesOn(batch.connection)
       try {
         await enqueuer.many(
           lines.map(([job, input, own]) => [job, input, { ...own, batch }]),
@@ -137,7 +137,9 @@ export function createBatchDesk({ connections, runtime, enqueuer, ending }: Batc
         )
       } catch (error) {
         // All or nothing: the empty batch goes; one whose jobs went in although nobody was told is cancelled.
-        await retryStore(runtime, async () => (await discard(batch.id)) || cancel(batch.id)).catch(() => false)
+        await retryStore(runtime, async () => (await store.discard(batch.id)) || store.cancel(batch.id)).catch(
+          () => false,
+        )
         throw error
       }
       await seal(batch.id, batch.connection)

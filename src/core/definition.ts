@@ -87,7 +87,7 @@ export interface RunContext<Parsed> {
   readonly willRetry: boolean
   readonly log: JobLog
   /** 0-100, or any small JSON: PAYLOAD_NOT_JSON says what JSON cannot carry, PROGRESS_TOO_LARGE what is too much. */
-  readonly progress: ReportProgress
+  readonly progress: (value: unknown) => void
   /** Moves the deadline of this run to this long from now. */
   readonly extend: (timeout: Duration) => void
   /** Enqueue from inside: jobs join the batch of this job when `batch: 'same'` is asked for. */
@@ -103,9 +103,6 @@ export interface RunContext<Parsed> {
   /** Small values kept across runs for this kind of job. */
   readonly metadata: KindMetadata
 }
-
-// Written as a method, which lets an implementation say `Json` for what it encodes.
-type ReportProgress = { report(value: unknown): void }['report']
 
 /** The parts of a context that reach beyond the run: the client provides them to the worker. */
 export type RunServices = Pick<RunContext<unknown>, 'enqueue' | 'parents' | 'idempotent' | 'metadata'>

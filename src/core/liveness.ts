@@ -47,9 +47,9 @@ export function watchBeats(
     if (worker.state === 'dead') continue
     const before = watch.seen.get(worker.id)
     const still = before !== undefined && before.beat === worker.beat && !gap
-    const sinceMs = still ? before.sinceMs : answeredMs
+    const sinceMs = still ? before.sinceMs : hasty ? watch.lastPassMs : answeredMs
     seen.set(worker.id, { beat: worker.beat, sinceMs })
-    if (askedMs - sinceMs >= (hasty ? ttlMs / 4 : ttlMs)) dead.push({ id: worker.id, beat: worker.beat })
+    if (askedMs - sinceMs >= ttlMs) dead.push({ id: worker.id, beat: worker.beat })
   }
   return { watch: { seen, lastPassMs: answeredMs }, dead }
 }

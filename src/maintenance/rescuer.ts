@@ -21,7 +21,7 @@ type Decide = (
 export function createRescuer(options: MaintenanceOptions, isLeading: () => boolean): Service {
   const { runtime, backend, workerTtlMs } = options
   // A short ttl needs a closer look: a pause of half a ttl between two looks starts the watch anew.
-  const periodMs = Math.min(options.periodMs, workerTtlMs / 8)
+  const periodMs = Math.min(options.periodMs, workerTtlMs / 4)
   const { clock, logger } = runtime
   let watch = EMPTY_WATCH
 

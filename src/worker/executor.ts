@@ -7,7 +7,7 @@ import { DEFAULTS, LIMITS } from '../core/limits.ts'
 import { OutcomeSignal } from '../core/outcome.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { decodePayload, encodePayload } from '../core/payload.ts'
-import { validate } from '../core/schema.ts'
+import { validateStored } from '../core/schema.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { Context } from './context.ts'
 import type { ContextHost } from './context.ts'
@@ -42,7 +42,7 @@ export class Executor {
     }
     // The fast path stays synchronous up to the handler: one promise per job, the handler's own.
     try {
-      const input = validate(
+      const input = validateStored(
         definition.schema,
         decodePayload(run.claimed.payload),
         `the stored input of '${definition.name}'`,

@@ -4,6 +4,7 @@ import type { EdgeName } from '../../src/core/edges.ts'
 import { PLANTED_BUGS, plant } from '../../src/core/planted.ts'
 import type { PlantedBug } from '../../src/core/planted.ts'
 import { FAILPOINTS } from '../../src/runtime/failpoints.ts'
+import { NOTABLES } from './checker.ts'
 import { FAULT_KINDS } from './faults.ts'
 import { simulate } from './simulation.ts'
 import type { SimResult } from './simulation.ts'
@@ -26,6 +27,7 @@ export interface Campaign {
   readonly edges: Readonly<Record<string, number>>
   readonly faults: Readonly<Record<string, number>>
   readonly failpoints: Readonly<Record<string, number>>
+  readonly notables: Readonly<Record<string, number>>
   /** Nothing of this kind happened in any seed. */
   readonly neverHit: readonly string[]
   readonly minimums: { readonly workers: number; readonly jobs: number; readonly faults: number }
@@ -42,6 +44,7 @@ export async function runCampaign(
   const edges = zeros(EXPECTED_EDGES)
   const faults = zeros(FAULT_KINDS)
   const failpoints = zeros(FAILPOINTS)
+  const notables = zeros(NOTABLES)
   const minimums = { workers: Infinity, jobs: Infinity, faults: Infinity }
   const failures: Failure[] = []
   let steps = 0
@@ -54,6 +57,7 @@ export async function runCampaign(
     addTo(edges, result.edges)
     addTo(faults, result.faults)
     addTo(failpoints, result.failpoints)
+    addTo(notables, result.notables)
     if (result.violation !== null) failures.push(await replayed(result))
     else {
       minimums.workers = Math.min(minimums.workers, result.workers)
@@ -61,10 +65,10 @@ export async function runCampaign(
       minimums.faults = Math.min(minimums.faults, sum(result.faults))
     }
   }
-  const neverHit = [edges, faults, failpoints].flatMap((counts) =>
+  const neverHit = [edges, faults, failpoints, notables].flatMap((counts) =>
     Object.keys(counts).filter((name) => counts[name] === 0),
   )
-  return { seeds: seeds.length, steps, jobs, failures, edges, faults, failpoints, neverHit, minimums }
+  return { seeds: seeds.length, steps, jobs, failures, edges, faults, failpoints, notables, neverHit, minimums }
 }
 
 async function replayed(result: SimResult): Promise<Failure> {

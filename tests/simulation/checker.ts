@@ -4,6 +4,7 @@ import { checkAttempts, checkBatch, checkChange, checkGroups } from '../../src/c
 import type { JobFacts } from '../../src/core/invariants.ts'
 import { EDGES } from '../../src/core/edges.ts'
 import type { Edge, EdgeName } from '../../src/core/edges.ts'
+import { runsAlone } from '../../src/core/decide.ts'
 import { parentEnded } from '../../src/core/gate.ts'
 import { isFinal } from '../../src/core/job.ts'
 import type { Dependency, JobId, NewJob, WorkerId } from '../../src/core/job.ts'
@@ -18,11 +19,16 @@ export interface Violation {
   readonly message: string
 }
 
+/** Rare things that the simulation is for: a campaign in which one never happened says too little. */
+export const NOTABLES = ['started alone', 'poison'] as const
+export type Notable = (typeof NOTABLES)[number]
+
 type Seen = JobFacts & { readonly lastEdgeLease: number; readonly progress: string | null; readonly no: number }
 
 export class Checker {
   violation: Violation | null = null
   readonly edges = new Map<EdgeName, number>()
+  readonly notables = new Map<Notable, number>()
   world!: World // set right after the world exists; the two know each other
   /** Until when a worker may trust itself, minus now. */
   trustLeftMs: (worker: WorkerId) => number = () => Infinity
@@ -48,6 +54,8 @@ export class Checker {
       return
     }
     this.#countEdge(before, record)
+    if (record.status === 'failed' && record.lastError?.code === 'POISON' && before?.status === 'running')
+      this.#note('poison')
     const nowMs = this.world.nowMs()
     const problem = checkChange(before, record, nowMs) ?? checkAttempts(record, record.attempts ?? [])
     if (problem !== null) this.fail('legal-change', `job ${record.id} (${record.name}): ${problem}`)
@@ -69,6 +77,12 @@ export class Checker {
     if (record?.status !== 'running' || record.worker !== worker) {
       const found = record === undefined ? 'gone' : `${record.status} with ${record.worker}`
       this.fail('owned-start', `job ${id} was started by ${worker}, but it is ${found}`)
+    }
+    if (record !== undefined && worker !== null && runsAlone(record)) {
+      this.#note('started alone')
+      const beside = (this.world.workers.get(worker)?.running.size ?? 0) - 1
+      if (beside > 0)
+        this.fail('alone', `job ${id} has crashed ${record.crashCount} workers and was started beside ${beside} others`)
     }
     if (worker !== null && this.trustLeftMs(worker) <= 0) {
       this.fail('trust', `job ${id} was started by ${worker} outside its trust window`)
@@ -126,6 +140,8 @@ export class Checker {
   }
 
   #checkClaim(record: JobRecord): void {
+    if (this.world.queue(record.queue).config.paused)
+      this.fail('pause', `job ${record.id} was claimed from a paused queue`)
     for (const { parent, onFailure } of this.#dependencies.get(record.id) ?? []) {
       const found = this.world.jobs.get(parent)
       // A replayed child, a replayed parent and a deleted parent are an operator's will.
@@ -179,6 +195,10 @@ export class Checker {
     if (before?.status === 'queued' && record.status === 'blocked' && record.lastEdge !== 'replace')
       this.#count('withhold')
     if (before?.status === 'blocked' && !isFinal(record.status) && record.status !== 'blocked') this.#count('admit')
+  }
+
+  #note(notable: Notable): void {
+    this.notables.set(notable, (this.notables.get(notable) ?? 0) + 1)
   }
 
   #count(edge: EdgeName): void {

@@ -24,6 +24,7 @@ export const STEPS = [
   'until-aborted',
   'progress',
   'child',
+  'kill',
 ] as const
 export type Step = (typeof STEPS)[number]
 
@@ -104,6 +105,9 @@ async function act(step: Step, context: SimContext, process: SimProcess, child: 
         context.job.batch === null ? {} : { batch: 'same' },
       )
       return { no }
+    case 'kill':
+      process.crash()
+      return new Promise(() => undefined)
     case 'ok':
     case 'sync':
     case 'slow':

@@ -41,7 +41,10 @@ async function main(): Promise<number> {
   const failed = campaign.failures.map(({ seed, invariant, step }) => ({ seed, invariant, step }))
   write(options.json, { ...campaign, failed, seconds: seconds() })
   const uncovered = count >= COVERAGE_SEEDS_MIN && campaign.neverHit.length > 0
-  return campaign.failures.length > 0 || uncovered ? 1 : 0
+  const { workers, jobs, faults } = campaign.minimums
+  const thin = workers < 3 || jobs < 100 || faults < 10
+  if (thin) console.log('some seeds were too thin: at least 3 workers, 100 jobs and 10 faults are asked of each')
+  return campaign.failures.length > 0 || uncovered || thin ? 1 : 0
 }
 
 async function runOne(seed: number, wholeTrace: boolean, json: string | null): Promise<number> {
@@ -61,10 +64,10 @@ function printPlanted({ bug, foundAtSeed, invariant }: Planted): void {
 }
 
 function printCampaign(campaign: Campaign, seconds: number): void {
-  const { seeds, steps, jobs, failures, edges, faults, failpoints, neverHit, minimums } = campaign
+  const { seeds, steps, jobs, failures, edges, faults, failpoints, notables, neverHit, minimums } = campaign
   console.log(`${seeds} seeds, ${steps} steps, ${jobs} jobs in ${seconds} s`)
   console.log(`each seed: >= ${minimums.workers} workers, >= ${minimums.jobs} jobs, >= ${minimums.faults} faults`)
-  for (const [title, counts] of Object.entries({ edges, faults, failpoints })) {
+  for (const [title, counts] of Object.entries({ edges, faults, failpoints, notables })) {
     const list = Object.entries(counts).map(([name, count]) => `${name} ${count}`)
     console.log(`${title}: ${list.join(', ')}`)
   }

@@ -178,7 +178,18 @@ export class SimProcess {
       nowMs: () => Math.floor(WALL_START_MS + time.nowMs + this.#skewMs),
       monoMs: () => time.nowMs - bornMs,
       // As in Node: whole milliseconds, never less than one.
-      timer: (delayMs, fire) => time.at(Math.max(1, Math.ceil(delayMs)), () => this.enter(fire)),
+      timer: (delayMs, fire) => {
+        let cancelled = false
+        const due = (): void => (cancelled ? undefined : fire())
+        // Also when it came due during a pause: the one who cancels may wake first.
+        const event = time.at(Math.max(1, Math.ceil(delayMs)), () => this.enter(due))
+        return {
+          cancel: () => {
+            cancelled = true
+            event.cancel()
+          },
+        }
+      },
       breathe: () => new Promise((resolve) => time.at(0, () => this.enter(resolve))),
     }
   }

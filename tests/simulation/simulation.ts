@@ -11,7 +11,7 @@ import type { Millrace } from '../../src/index.ts'
 import type { Failpoint } from '../../src/runtime/failpoints.ts'
 import type { Backend } from '../../src/store/ports.ts'
 import { Checker } from './checker.ts'
-import type { Violation } from './checker.ts'
+import type { Notable, Violation } from './checker.ts'
 import { Faults } from './faults.ts'
 import type { FaultKind } from './faults.ts'
 import { simJobs } from './jobs.ts'
@@ -34,6 +34,7 @@ export interface SimResult {
   readonly traceHash: string
   readonly trace: readonly string[]
   readonly edges: ReadonlyMap<string, number>
+  readonly notables: ReadonlyMap<Notable, number>
   readonly faults: ReadonlyMap<FaultKind, number>
   readonly failpoints: ReadonlyMap<Failpoint, number>
 }
@@ -43,6 +44,10 @@ const FAULT_PHASE_MS = 12_000
 const LIVENESS_PHASE_MS = 90_000
 const STEPS_MAX = 60_000
 const JOBS_MIN = 105
+/** Late requests have landed, the dead are found, a leader leads. */
+const SETTLED_AFTER_MS = 25_000
+/** Handlers take up to 3 s and there are slots for all of them. */
+const PICK_UP_MAX_MS = 8_000
 const TTL_MS = 2_000
 const WORLD_CHECK_EVERY = 100
 const RATE = { limit: 20, per: '1s', burst: 3 } as const
@@ -110,6 +115,7 @@ export class Simulation {
       traceHash: this.#net.trace.hash,
       trace: this.#net.trace.lines,
       edges: this.#checker.edges,
+      notables: this.#checker.notables,
       faults: this.#net.faults.hits,
       failpoints: this.#net.failpointsHit,
     }
@@ -121,6 +127,7 @@ export class Simulation {
       if (!(await this.#time.step())) break
       if (this.#time.steps % WORLD_CHECK_EVERY === 0) this.#checker.checkWorld()
       if (this.#healed && this.#time.steps % 50 === 0 && this.#isDone()) break
+      if (this.#healed && this.#time.steps % 50 === 0) this.#checkPickUp()
       if (this.#time.nowMs > endMs || this.#time.steps > STEPS_MAX) {
         this.#checker.fail('liveness', `not everything ended: ${this.#unfinished()}`)
         return
@@ -273,6 +280,16 @@ export class Simulation {
     }
     this.#topUp('late-producer', this.#random.fork())
     this.#time.at(8_000, () => this.#perform({ name: 'tidy up', run: tidy }, 'janitor'))
+  }
+
+  /** Long after everything healed, a ready job is not left lying. */
+  #checkPickUp(): void {
+    if (this.#time.nowMs < FAULT_PHASE_MS + SETTLED_AFTER_MS) return
+    for (const [name, { ready, config }] of this.#world.queues) {
+      const waitedMs = this.#world.nowMs() - (ready.oldestReadyAtMs() ?? Infinity)
+      if (!config.paused && waitedMs > PICK_UP_MAX_MS)
+        this.#checker.fail('pick-up', `a job of ${name} is ready for ${waitedMs} ms`)
+    }
   }
 
   #isDone(): boolean {

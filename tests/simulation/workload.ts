@@ -68,6 +68,8 @@ export function planWorkload(random: Random, ledger: Ledger, durationMs: number)
 }
 
 function stepsOf(random: Random): readonly Step[] {
+  // Now and then one that kills whoever runs it, three times and more: it must end as poison, alone.
+  if (random.chance(0.002)) return ['kill', 'kill', 'kill', 'kill']
   return Array.from({ length: random.pick([0, 0, 1, 1, 2, 3]) }, () => random.pick(STEPS))
 }
 
