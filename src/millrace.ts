@@ -28,6 +28,8 @@ export interface MillraceOptions<Known extends readonly AnyJob[]> {
   readonly backend?: Backend
   /** Several stores by name; one of them is `default`. Instead of `backend`. */
   readonly connections?: Readonly<Record<string, Backend>>
+  /** For queues that nobody declares: attempts, retry, priority, limits, retention. */
+  readonly defaults?: ClientOptions<Known>['defaults']
   readonly queues?: ClientOptions<Known>['queues']
   readonly secrets?: ClientOptions<Known>['secrets']
   /** Around every enqueue and around every run, the first one outermost. */
@@ -58,6 +60,7 @@ const OPTIONS = [
   'jobs',
   'backend',
   'connections',
+  'defaults',
   'queues',
   'secrets',
   'use',
@@ -88,6 +91,7 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
     middleware: options.use?.enqueue ?? [],
     policy,
     ...(options.onFailed && { onFailed: options.onFailed }),
+    ...(options.defaults !== undefined && { defaults: options.defaults }),
     ...(options.queues !== undefined && { queues: options.queues }),
     ...(options.secrets !== undefined && { secrets: options.secrets }),
   })

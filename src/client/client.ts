@@ -36,7 +36,7 @@ import { createMetadata } from './metadata.ts'
 import type { EnqueueMiddleware } from './middleware.ts'
 import { createPrepare } from './prepare.ts'
 import { queueSettings } from './queue-options.ts'
-import type { DeclaredQueue } from './queue-options.ts'
+import type { DeclaredQueue, QueueOptions } from './queue-options.ts'
 import { createQueues } from './queues.ts'
 import { createRegistry } from './registry.ts'
 import type { Registry } from './registry.ts'
@@ -54,6 +54,8 @@ export interface ClientOptions<Known extends readonly AnyJob[]> {
   readonly connections: Readonly<Record<string, Backend>>
   readonly runtime: Runtime
   readonly hub?: EventHub
+  /** Settings of queues that do not exist yet and are not declared. */
+  readonly defaults?: QueueOptions
   /** Settings of queues that do not exist yet, and which connection a queue lives on. */
   readonly queues?: Readonly<Record<string, DeclaredQueue>>
   /** Payload fields that look like secrets. Default: warn, once per job kind. */
@@ -102,7 +104,8 @@ export function createClient<const Known extends readonly AnyJob[]>(
   const registry = createRegistry(options.jobs)
   const connections = createConnections(bound(options), declared, registry.all())
   const hub = options.hub ?? createEventHub(runtime.logger)
-  const settingsOf = (queue: string) => queueSettings(queue, Object.hasOwn(declared, queue) ? declared[queue] : {})
+  const settingsOf = (queue: string) =>
+    queueSettings(queue, { ...options.defaults, ...(Object.hasOwn(declared, queue) && declared[queue]) })
   const isNamed = (queue: string) => Object.hasOwn(declared, queue) || registry.all().some((job) => job.queue === queue)
   // Mistakes in the declarations are told now, not at the first enqueue.
   Object.keys(declared).forEach(settingsOf)

@@ -107,7 +107,7 @@ export function createDeadLetters(connections: Connections, runtime: Runtime, jo
       checkKnownOptions(options, ['actor'], 'replay()')
       const actor = actorOf(options)
       const { connection, job } = await failedJob(ref)
-      const [verdict] = await replaySame(connections.backend(connection), runtime, [job.id], actor)
+      const [verdict] = await replaySame(connections.backend(connection), runtime, [job], actor)
       if (verdict === 'missing') throw jobNotFound(job.id)
       if (verdict === 'conflict') throw keyTaken(job)
       if (verdict !== 'applied' && verdict !== 'already') throw notReplayable(job)
@@ -181,15 +181,7 @@ async function replayMany(
     if (options.dryRun) continue
     const open = page.items.filter((job) => !wasCopied(job))
     if (options.asNew) replayed += (await replayCopies(backend, runtime, open, actor)).length
-    else
-      replayed += (
-        await replaySame(
-          backend,
-          runtime,
-          open.map(({ id }) => id),
-          actor,
-        )
-      ).filter((verdict) => verdict === 'applied').length
+    else replayed += (await replaySame(backend, runtime, open, actor)).filter((verdict) => verdict === 'applied').length
     const isLast = cursor === undefined || matched >= limit
     if (!isLast && perSecond !== Infinity) await sleep(runtime.clock, (page.items.length / perSecond) * 1_000)
   } while (cursor !== undefined && matched < limit)

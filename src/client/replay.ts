@@ -1,5 +1,5 @@
 // Replaying one dead letter: as the same job, or as a new job linked both ways. Both may be repeated after
-// a lost reply: the first is guarded by status, the second has an id that follows from the failure itself.
+// a lost reply: the first is guarded by status and lease, the second has an id that follows from the failure itself.
 import { createHash } from 'node:crypto'
 import { decideMarkReplayed, decideReplay } from '../core/decide.ts'
 import type { JobId, NewJob, StoredJob } from '../core/job.ts'
@@ -12,11 +12,11 @@ import { retryStore } from './store-retry.ts'
 export function replaySame(
   backend: Backend,
   runtime: Runtime,
-  ids: readonly JobId[],
+  failed: readonly Pick<StoredJob, 'id' | 'lease'>[],
   actor: string,
 ): Promise<readonly Verdict[]> {
-  if (ids.length === 0) return Promise.resolve([])
-  const transitions = ids.map((id) => decideReplay(id, actor))
+  if (failed.length === 0) return Promise.resolve([])
+  const transitions = failed.map(({ id, lease }) => decideReplay(id, actor, lease))
   return retryStore(runtime, () => backend.jobs.apply(transitions))
 }
 

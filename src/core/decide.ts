@@ -174,16 +174,10 @@ export function decideRemove(jobId: JobId, actor?: string): readonly [Transition
   return [remove, { ...request, thenRemove: true }]
 }
 
-export function decideReplay(jobId: JobId, actor: string): Transition {
-  return {
-    jobId,
-    edge: 'replay',
-    guard: { from: EDGES.replay.from },
-    to: 'queued',
-    attempt: 'reset',
-    actor,
-    waitsFor: 'delay',
-  }
+/** With the lease that was seen, a command that is repeated after the job failed again replays it once, not twice. */
+export function decideReplay(jobId: JobId, actor: string, seenLease?: LeaseNumber): Transition {
+  const guard = { from: EDGES.replay.from, ...(seenLease !== undefined && { lease: seenLease }) }
+  return { jobId, edge: 'replay', guard, to: 'queued', attempt: 'reset', actor, waitsFor: 'delay' }
 }
 
 export function decideMarkReplayed(jobId: JobId, into: JobId, actor: string): Transition {

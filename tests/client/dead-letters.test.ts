@@ -1,5 +1,6 @@
 // Dead letters: inspect, replay one or many, never anything else.
 import { expect, test } from 'vitest'
+import { decideReplay } from '../../src/core/decide.ts'
 import { MillraceError } from '../../src/core/errors.ts'
 import type { Backend } from '../../src/store/ports.ts'
 import { during, setup, stored, tick } from './setup.ts'
@@ -137,4 +138,21 @@ test('remove and prune delete failed jobs only', async () => {
   await clock.advance(2 * 60 * 60_000)
   expect(await mill.deadLetters.prune({ olderThan: '1h', queue: 'ticks' })).toBe(2)
   expect(await stored(backend)).toBe(1)
+})
+
+test('D7 a replay whose reply was lost is not repeated on a job that failed again meanwhile', async () => {
+  const { mill, backend } = setup()
+  const { id } = await mill.enqueue(tick)
+  const consumer = mill.consumer({ queues: ['ticks'] })
+  const failOnce = async (): Promise<void> => {
+    const [job] = await consumer.claim()
+    await consumer.nack(job!, { error: Object.assign(new Error('gone'), { status: 410 }) })
+  }
+  await failOnce()
+  const [seen] = await backend.query.get([id])
+  const decision = decideReplay(id, 'op', seen!.lease)
+  expect(await backend.jobs.apply([decision])).toEqual(['applied'])
+  await failOnce()
+  expect(await backend.jobs.apply([decision])).toEqual(['stale'])
+  expect(await mill.jobs.get(id)).toMatchObject({ status: 'failed' })
 })

@@ -1,6 +1,7 @@
 // Jobs that belong together: batches, flows, schedules, queues.
 import { expect, test } from 'vitest'
 import { anything, during, mail, setup, stored, tick } from './setup.ts'
+import { createClient } from '../../src/client/client.ts'
 import type { Consumer } from '../../src/client/consumer.ts'
 
 async function drain(consumer: Consumer): Promise<readonly string[]> {
@@ -220,4 +221,19 @@ test('T3 a batch whose jobs are refused leaves nothing behind and fires no callb
   await expect(mill.enqueueBatch('b', lines, callbacks)).rejects.toMatchObject({ code: 'DEPENDENCY_NOT_FOUND' })
   expect((await mill.batches.list()).items).toEqual([])
   expect((await backend.query.list({}, { limit: 10 })).items).toEqual([])
+})
+
+test('J3 queues that nobody declares take the defaults of the system', async () => {
+  const { backend, runtime } = setup()
+  const mill = createClient({
+    jobs: [tick, mail],
+    connections: { default: backend },
+    runtime,
+    defaults: { attempts: 7, priority: 'low' },
+    queues: { mail: { attempts: 2 } },
+  })
+  await mill.enqueue(tick)
+  await mill.enqueue(mail, { to: 'a' })
+  expect(await mill.queues.get('ticks')).toMatchObject({ attempts: 7, priority: 200 })
+  expect(await mill.queues.get('mail')).toMatchObject({ attempts: 2, priority: 200 })
 })
