@@ -92,8 +92,7 @@ export class Life {
   async #begin(): Promise<void> {
     const { backend, runtime, times } = this.#options
     const id = this.#id
-    const registered = backend.workers.register({ id, ...this.#options.worker })
-    await registered
+    await backend.workers.register({ id, ...this.#options.worker })
     const heartbeat = createHeartbeat({
       runtime,
       worker: id,
@@ -110,12 +109,9 @@ export class Life {
       onLost: (reason) => this.lose(id, reason),
     })
     await heartbeat.start()
-    if (this.#stopped) {
-      await heartbeat.stop()
-      return
-    }
+    // Kept also when it was stopped meanwhile: whoever stops it signs it off.
     this.#heartbeat = heartbeat
-    this.#options.onTrusted()
+    if (!this.#stopped) this.#options.onTrusted()
   }
 
   #beginAgain(): void {
