@@ -8,7 +8,8 @@ import { simulate } from './simulation.ts'
 
 const USAGE = `npm run sim -- [options]
 
-  --seeds N     simulate seeds 1 to N (default 200)
+  --seeds N     simulate N seeds (default 200)
+  --from S      the first of them (default 1)
   --seed S      simulate one seed, and print the end of its trace if it fails
   --trace       with --seed: print the whole trace
   --planted     switch on one planted bug after the other; each must be found within --seeds seeds (default 500)
@@ -36,7 +37,7 @@ async function main(): Promise<number> {
     return missed.length === 0 ? 0 : 1
   }
   const count = options.seeds ?? 200
-  const campaign = await runCampaign(Array.from({ length: count }, (_, index) => index + 1))
+  const campaign = await runCampaign(Array.from({ length: count }, (_, index) => (options.from ?? 1) + index))
   printCampaign(campaign, seconds())
   const failed = campaign.failures.map(({ seed, invariant, step }) => ({ seed, invariant, step }))
   write(options.json, { ...campaign, failed, seconds: seconds() })
@@ -82,6 +83,7 @@ interface Options {
   readonly help: boolean
   readonly seeds: number | null
   readonly seed: number | null
+  readonly from: number | null
   readonly planted: boolean
   readonly trace: boolean
   readonly json: string | null
@@ -94,6 +96,7 @@ function readOptions(): Options | null {
         help: { type: 'boolean' },
         seeds: { type: 'string' },
         seed: { type: 'string' },
+        from: { type: 'string' },
         planted: { type: 'boolean' },
         trace: { type: 'boolean' },
         json: { type: 'string' },
@@ -103,6 +106,7 @@ function readOptions(): Options | null {
       help: values.help ?? false,
       seeds: wholeNumber(values.seeds, '--seeds'),
       seed: wholeNumber(values.seed, '--seed'),
+      from: wholeNumber(values.from, '--from'),
       planted: values.planted ?? false,
       trace: values.trace ?? false,
       json: values.json ?? null,

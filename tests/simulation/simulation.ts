@@ -40,8 +40,8 @@ export interface SimResult {
 }
 
 const FAULT_PHASE_MS = 12_000
-/** Leader lease, dead workers, the longest back-off and a few retries fit into this many times over. */
-const LIVENESS_PHASE_MS = 90_000
+/** Every process killer may cost a leader lease, a ttl and a back-off, one after the other: this is many times that. */
+const LIVENESS_PHASE_MS = 300_000
 const STEPS_MAX = 60_000
 const JOBS_MIN = 105
 /** Late requests have landed, the dead are found, a leader leads. */
