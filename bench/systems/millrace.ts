@@ -2,26 +2,10 @@
 // event. Nothing is switched off for the benchmark.
 import { z } from 'zod'
 import { createMillrace, defineJob, memory } from '../../src/index.ts'
-import type { EventName } from '../../src/runtime/events.ts'
+import { EVENT_NAMES } from '../../src/runtime/events.ts'
 import type { System } from '../system.ts'
 
 const QUEUE = 'bench'
-
-const EVENTS = [
-  'enqueued',
-  'started',
-  'completed',
-  'retried',
-  'failed',
-  'cancelled',
-  'released',
-  'stale',
-  'expired',
-  'progress',
-  'workerStarted',
-  'workerStopped',
-  'workerLost',
-] as const satisfies readonly EventName[]
 
 export const millrace: System = {
   async open(backend) {
@@ -37,7 +21,8 @@ export const millrace: System = {
     const mill = await createMillrace({ jobs: [noop], backend: memory() })
     let others = 0
     let onCompleted: (() => void) | undefined
-    for (const name of EVENTS) mill.on(name, name === 'completed' ? () => onCompleted?.() : () => void (others += 1))
+    for (const name of EVENT_NAMES)
+      mill.on(name, name === 'completed' ? () => onCompleted?.() : () => void (others += 1))
     return {
       async enqueue(payload) {
         await mill.enqueue(noop, payload)
