@@ -110,9 +110,10 @@ describe('T2 cron', () => {
     5,
     {},
   ])('hostile or wrong expression %j fails fast', (expression) => {
-    const before = performance.now()
+    const before = process.cpuUsage().user
     expect(() => cronRecurrence(expression as never)).toThrow(expect.objectContaining({ code: 'INVALID_CRON' }))
-    expect(performance.now() - before).toBeLessThan(250)
+    // Microseconds of work, so that a busy machine does not count.
+    expect(process.cpuUsage().user - before).toBeLessThan(250_000)
   })
 
   test.each(['Mars/Olympus', '', '+02:00', 'Europe/Berlin\0', 'x'.repeat(10_000), 5, null])(

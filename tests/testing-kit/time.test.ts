@@ -59,11 +59,11 @@ describe('a month', () => {
     await mill.schedules.upsert('hourly', { job: tick, every: '1h' })
     await mill.schedules.upsert('daily', { job: tick, cron: '0 6 * * *', timeZone: 'America/New_York' })
     for (let day = 1; day < 30; day++) await mill.enqueue(sendMail, { to: `day ${day}` }, { delay: `${day}d` })
-    const startedMs = performance.now()
+    const startedMs = cpuMs()
     await mill.enqueue(charge, { cents: 1 })
     await mill.clock.advance('30d')
     const { completed: runs, retried } = await mill.drain()
-    expect(performance.now() - startedMs).toBeLessThan(1_000)
+    expect(cpuMs() - startedMs).toBeLessThan(2_000)
     // An interval fires at once, then on its grid.
     expect(runs).toBe(1 + 30 * 24 + 30 + 29)
     expect(retried).toBe(1)
@@ -71,9 +71,9 @@ describe('a month', () => {
 
   test('O7 an idle month costs nothing', async () => {
     const mill = await setup()
-    const startedMs = performance.now()
+    const startedMs = cpuMs()
     await mill.clock.advance('30d')
-    expect(performance.now() - startedMs).toBeLessThan(500)
+    expect(cpuMs() - startedMs).toBeLessThan(1_000)
   })
 
   test('O7 retention removes what is old enough', async () => {
@@ -108,3 +108,9 @@ describe('a runner that fakes Date', () => {
     expect([Date.now(), mill.clock.now().getUTCFullYear()]).toEqual([0, 2030])
   })
 })
+
+/** Work, not waiting: a busy machine makes it no longer. */
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1_000
+}
