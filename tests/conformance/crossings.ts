@@ -62,6 +62,16 @@ export function crossings({ test }: Setup): void {
     expect((await world.get(child)).status).toBe('queued')
   })
 
+  test('T4 of two policies about one holder the one that asks for its success is kept', async (world) => {
+    const holder = await world.addOne(unique('same'))
+    const [one, child] = [world.newId(), world.newId()]
+    const dependsOn = [after(holder, 'continue'), after(one, 'fail')]
+    await world.accept({ id: one, ...unique('same') }, { id: child, dependsOn })
+    await world.apply(failed(await (await world.worker()).claimOne()))
+    expect((await world.get(child)).status).toBe('blocked')
+    expect((await world.jobs.due('orphaned', 10)).map(({ orphan }) => orphan?.policy)).toEqual(['fail'])
+  })
+
   test('T4 a late decision about an orphan does not hit the job that an operator has replayed', async (world) => {
     const parent = await world.addOne()
     const child = await world.addOne({ dependsOn: [after(parent)] })

@@ -79,12 +79,13 @@ function findCircle(world: World, jobs: readonly NewJob[]): InsertRefusal | null
   return circle === null ? null : { code: 'DEPENDENCY_CYCLE', jobId: circle[0]!, circle }
 }
 
-/** Two duplicates may stand for one holder: it counts once, with the policy named first. */
+/** Two duplicates may stand for one holder: it counts once, and a policy that asks for its success is kept. */
 function resolveParents(dependsOn: readonly Dependency[], standsFor: ReadonlyMap<JobId, JobId>): readonly Dependency[] {
   const resolved = new Map<JobId, Dependency>()
   for (const { parent: asked, onFailure } of dependsOn) {
     const parent = standsFor.get(asked) ?? asked
-    if (!resolved.has(parent)) resolved.set(parent, { parent, onFailure })
+    const known = resolved.get(parent)
+    if (known === undefined || known.onFailure === 'continue') resolved.set(parent, { parent, onFailure })
   }
   return [...resolved.values()]
 }
