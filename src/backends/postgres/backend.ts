@@ -1,0 +1,141 @@
+// The PostgreSQL backend: the durable ledger. Ports over SQL functions, one round trip per call; time is the database's.
+import { randomUUID } from 'node:crypto'
+import { checkKnownOptions, invalidOption } from '../../core/names.ts'
+import { systemClock } from '../../runtime/clock.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { silentLogger } from '../../runtime/logger.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import type { Backend, Capabilities } from '../../store/ports.ts'
+import { postgresBatches } from './batches.ts'
+import type { BeatOptions } from './beat.ts'
+import { Connections } from './connections.ts'
+import type { ConnectionOptions } from './connections.ts'
+import { createCycle } from './cycle.ts'
+import { Doorbell } from './doorbell.ts'
+import { postgresJobs } from './jobs.ts'
+import { postgresLimits } from './limits.ts'
+import { Listener } from './listener.ts'
+import { ensureSchema } from './migrate-start.ts'
+import { postgresNotes } from './notes.ts'
+import { postgresQuery } from './query.ts'
+import { QueueSettingsCache } from './queue-cache.ts'
+import { postgresQueues } from './queues.ts'
+import { postgresSchedules } from './schedules.ts'
+import type { PostgresStore } from './store.ts'
+import { postgresWorkers } from './workers.ts'
+
+export interface PostgresOptions {
+  /** `postgres://user:password@host:port/database`; what it leaves out comes from PGHOST, PGUSER, PGPASSWORD … */
+  readonly url: string
+  /** Where the tables are. Default `millrace`. */
+  readonly schema?: string
+  /** Connections for work, per process. Default 20; one for heartbeats and one for hints come on top. */
+  readonly poolMax?: number
+  /** `auto` (default) brings the schema up to date at the start; `check` only refuses one that is not. */
+  readonly migrate?: 'auto' | 'check'
+  readonly applicationName?: string
+  readonly logger?: Logger
+  /** For tests: the clock behind timers; times in the store are always the database's. */
+  readonly clock?: Clock
+}
+
+const POOL_MAX = 20
+const CONNECT_TIMEOUT_MS = 10_000
+const STATEMENT_TIMEOUT_MS = 30_000
+const LOCK_TIMEOUT_MS = 5_000
+
+export function postgres(options: PostgresOptions): Backend {
+  const { url, schema = 'millrace', clock = systemClock, logger = silentLogger } = check(options)
+  const connecting: ConnectionOptions = {
+    url,
+    poolMax: options.poolMax ?? POOL_MAX,
+    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    lockTimeoutMs: LOCK_TIMEOUT_MS,
+    applicationName: options.applicationName ?? 'millrace',
+    prepare: true,
+    logger,
+  }
+  const connections = new Connections(connecting)
+  const doorbell: Doorbell = new Doorbell({
+    clock,
+    send: (payload) => listener.send(payload),
+    onListeners: (some) => listener.want(some),
+  })
+  const listener = new Listener({
+    options: connecting,
+    connections,
+    channel: `millrace:${schema}`,
+    self: randomUUID(),
+    clock,
+    random: Math.random,
+    logger,
+    onPayload: (payload) => doorbell.heard(payload),
+    onBack: () => doorbell.ringEverything(),
+  })
+  const store: PostgresStore = { connections, schema, doorbell, clock, logger }
+  const cache = new QueueSettingsCache()
+  const cycle = createCycle(store, cache)
+  return {
+    jobs: postgresJobs(store, cycle),
+    query: postgresQuery(store),
+    queues: postgresQueues(store, cache),
+    schedules: postgresSchedules(store),
+    batches: postgresBatches(store),
+    limits: postgresLimits(store),
+    workers: postgresWorkers(store, cycle),
+    notes: postgresNotes(store),
+    wakeups: doorbell,
+    capabilities: capabilitiesOf(connecting, schema),
+    async start() {
+      connections.open()
+      try {
+        await connections.with('start', (client) => ensureSchema({ client, url, schema, migrate: options.migrate ?? 'auto' }))
+      } catch (error) {
+        await connections.close()
+        throw error
+      }
+    },
+    async stop() {
+      if (!(await connections.close())) return
+      doorbell.close()
+      await listener.close()
+    },
+  }
+}
+
+function capabilitiesOf(options: ConnectionOptions, schema: string): Capabilities {
+  const beat: BeatOptions = {
+    url: options.url,
+    schema,
+    applicationName: options.applicationName,
+    connectTimeoutMs: options.connectTimeoutMs,
+    statementTimeoutMs: options.statementTimeoutMs,
+  }
+  return {
+    strictPriority: true,
+    durable: true,
+    transactional: true,
+    atomicAcrossQueues: true,
+    payloadSearch: true,
+    threadLiveness: { module: beatModule(), options: beat },
+  }
+}
+
+function beatModule(): string {
+  const file = import.meta.url.endsWith('.ts') ? './beat.ts' : './beat.js'
+  return new URL(file, import.meta.url).href
+}
+
+function check(options: PostgresOptions): PostgresOptions {
+  checkKnownOptions(
+    options,
+    ['url', 'schema', 'poolMax', 'migrate', 'applicationName', 'logger', 'clock'],
+    'postgres',
+  )
+  const { url, poolMax = POOL_MAX, migrate = 'auto' } = options
+  if (typeof url !== 'string' || url === '') throw invalidOption('url', url, "'postgres://user:password@host/database'")
+  if (!Number.isInteger(poolMax) || poolMax < 1 || poolMax > 500) throw invalidOption('poolMax', poolMax, '1 … 500')
+  if (migrate !== 'auto' && migrate !== 'check') throw invalidOption('migrate', migrate, "'auto' or 'check'")
+  return options
+}

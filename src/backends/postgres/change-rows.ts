@@ -1,0 +1,52 @@
+// Transitions as rows of type job_change: everything SQL needs to know about an edge, looked up here in the one
+// transition table, so that SQL compares and moves without knowing what an edge means.
+import { EDGES } from '../../core/edges.ts'
+import type { Edge } from '../../core/edges.ts'
+import { isFinal } from '../../core/job.ts'
+import type { Transition } from '../../core/transition.ts'
+import { AUDIT, ENDED, WAITS_FOR } from './words.ts'
+
+/** Changes that leave the job where it is, or take it away. */
+const STAYS: ReadonlySet<string> = new Set(['report', 'requestCancel', 'markReplayed', 'remove'])
+
+export interface ChangeRow {
+  readonly [column: string]: unknown
+}
+
+export function changeRow(transition: Transition): ChangeRow {
+  const edge: Edge = EDGES[transition.edge]
+  const { guard, to } = transition
+  return {
+    job_id: transition.jobId,
+    edge: transition.edge,
+    guard_from: guard.from,
+    guard_lease: guard.lease,
+    guard_orphan_of: guard.orphanOf,
+    goes_to: to,
+    delay_ms: transition.delayMs === undefined ? undefined : Math.ceil(transition.delayMs),
+    waits_for: transition.waitsFor === undefined ? undefined : WAITS_FOR[transition.waitsFor as keyof typeof WAITS_FOR],
+    counts: transition.attempt === 'count',
+    resets: transition.attempt === 'reset',
+    crashed: transition.crash,
+    error: transition.error,
+    result: transition.result,
+    progress: transition.progress,
+    log_lines: transition.logLines,
+    log_from: transition.logFrom,
+    ran_ms: transition.ranMs === undefined ? undefined : Math.round(transition.ranMs),
+    note: transition.note,
+    actor: transition.actor,
+    into_id: transition.into,
+    then_remove: transition.thenRemove,
+    audit: edge.audit === null ? undefined : AUDIT[edge.audit],
+    // A run that was never started leaves no trace of a run (core/apply.ts auditRow).
+    audits_run: edge.lease && (edge.counts || edge.audit === 'released'),
+    ended: isFinal(to) && !STAYS.has(transition.edge) ? ENDED[to] : undefined,
+    if_cancel: transition.ifCancelRequested === undefined ? undefined : changeRow(transition.ifCancelRequested),
+  }
+}
+
+/** Rows as one JSON text; results and progress are opaque texts in it. */
+export function changesJson(transitions: readonly Transition[]): string {
+  return JSON.stringify(transitions.map(changeRow))
+}

@@ -1,0 +1,190 @@
+// Settle and claim in one round trip. Completions that nothing hangs on travel as arrays and are settled set by set;
+// everything else travels as JSON, in order.
+import { LIMITS } from '../../core/limits.ts'
+import { isFinal } from '../../core/job.ts'
+import type { ClaimedJob, WorkerId } from '../../core/job.ts'
+import type { Transition, Verdict } from '../../core/transition.ts'
+import type { ClaimReply, ClaimRequest } from '../../store/ports.ts'
+import { finishedTopic } from '../../store/wakeups.ts'
+import { changesJson } from './change-rows.ts'
+import { parseClaimed, parseHead } from './claim-rows.ts'
+import type { ClaimedRow, CycleHead } from './claim-rows.ts'
+import type { Row, Value } from './connections.ts'
+import { Floors } from './floors.ts'
+import { LaneShare } from './lanes.ts'
+import type { QueueSettingsCache } from './queue-cache.ts'
+import { prepared } from './store.ts'
+import type { PostgresStore } from './store.ts'
+import { bigintArray, intArray, textArray, uuidArray } from './wire.ts'
+
+interface QueueView {
+  readonly floors: Floors
+  readonly share: LaneShare
+}
+
+export interface Cycle {
+  claim(request: ClaimRequest): Promise<ClaimReply>
+  apply(transitions: readonly Transition[]): Promise<readonly Verdict[]>
+  /** No claim of this worker up to this number takes anything any more. */
+  fence(worker: WorkerId, claimNo: number): void
+  /** The worker has ended. */
+  forget(worker: WorkerId): void
+}
+
+const NOTHING: readonly Value[] = [null, null, null, null, null]
+
+export function createCycle(store: PostgresStore, settings: QueueSettingsCache): Cycle {
+  const cycle = prepared(
+    store,
+    'jobs.claim',
+    'select * from millrace.cycle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)',
+  )
+  const views = new Map<string, QueueView>()
+  // The store keeps the number of a claim that took something. Claims that found nothing write nothing at all, so
+  // that an idle worker costs no commit; their numbers are kept here, where all claims of a worker come by.
+  const claimNos = new Map<string, number>()
+
+  function viewOf(queue: string): QueueView {
+    let view = views.get(queue)
+    if (view === undefined) views.set(queue, (view = { floors: new Floors(store.clock), share: new LaneShare() }))
+    return view
+  }
+
+  function settled(transitions: readonly Transition[], parts: SettleParts, head: CycleHead): readonly Verdict[] {
+    const verdicts = verdictsOf(transitions, parts, head)
+    if (transitions.some(({ edge }) => edge === 'return')) for (const { floors } of views.values()) floors.forget()
+    if (store.doorbell.hasWatchers) ringFinished(store, transitions, verdicts)
+    return verdicts
+  }
+
+  return {
+    async claim(request) {
+      const { queues } = request
+      const isUsedUp = request.claimNo <= (claimNos.get(request.worker) ?? 0)
+      const limit = isUsedUp ? 0 : Math.min(request.limit, LIMITS.claimBatchMax)
+      if (!isUsedUp) claimNos.set(request.worker, request.claimNo)
+      const parts = splitSettle(request.settle ?? [])
+      const known = queues.map((queue) => settings.laneSettings(queue))
+      const floors = queues.map((queue) => viewOf(queue).floors.get())
+      const owed = queues.map((queue, index) => viewOf(queue).share.owed(limit, known[index]!))
+      const rows = await cycle(
+        request.worker,
+        request.claimNo,
+        textArray(queues),
+        limit,
+        request.leaseMs ?? null,
+        ...floorValues(floors),
+        intArray(owed.map(([normal]) => normal)),
+        intArray(owed.map(([, low]) => low)),
+        ...settleValues(parts),
+      )
+      const head = parseHead(rows[0])
+      const claimed = takeRows(rows, queues)
+      const jobs: ClaimedJob[] = []
+      const isFull = claimed.length >= limit
+      for (const [index, queue] of queues.entries()) {
+        const { floors: learned, share } = viewOf(queue)
+        const own = queues.length === 1 ? claimed : claimed.filter(({ queueIndex }) => queueIndex === index)
+        learned.learn(own, floors[index]!.length === 0)
+        for (const { job } of share.order(own, known[index]!, isFull)) jobs.push(job)
+      }
+      store.doorbell.ringAll(head.rings)
+      return {
+        jobs,
+        verdicts: settled(request.settle ?? [], parts, head),
+        paused: head.paused ?? [],
+        ...(head.refused && { refused: head.refused }),
+        ...(isUsedUp && { refused: 'superseded' as const }),
+      }
+    },
+
+    async apply(transitions) {
+      if (transitions.length === 0) return []
+      const parts = splitSettle(transitions)
+      const rows = await cycle('', 0, textArray([]), 0, null, ...NOTHING, ...settleValues(parts))
+      const head = parseHead(rows[0])
+      store.doorbell.ringAll(head.rings)
+      return settled(transitions, parts, head)
+    },
+
+    fence: (worker, claimNo) => void claimNos.set(worker, Math.max(claimNos.get(worker) ?? 0, claimNo)),
+    forget: (worker) => void claimNos.delete(worker),
+  }
+}
+
+interface SettleParts {
+  /** Positions in the call. */
+  readonly done: readonly number[]
+  readonly rest: readonly number[]
+  readonly transitions: readonly Transition[]
+}
+
+/** A plain completion of a job that appears once goes the quick way. Locks are taken in the order of ids. */
+function splitSettle(transitions: readonly Transition[]): SettleParts {
+  const done: number[] = []
+  const rest: number[] = []
+  const seen = new Map<string, number>()
+  for (const { jobId } of transitions) seen.set(jobId, (seen.get(jobId) ?? 0) + 1)
+  for (const [position, transition] of transitions.entries()) {
+    if (seen.get(transition.jobId) === 1 && isPlainCompletion(transition)) done.push(position)
+    else rest.push(position)
+  }
+  done.sort((a, b) => (transitions[a]!.jobId < transitions[b]!.jobId ? -1 : 1))
+  return { done, rest, transitions }
+}
+
+function isPlainCompletion({ edge, guard, ranMs, attempt, progress, ifCancelRequested, logLines }: Transition): boolean {
+  return (
+    edge === 'complete' &&
+    guard.lease !== undefined &&
+    ranMs !== undefined &&
+    attempt === 'count' &&
+    progress === undefined &&
+    logLines === undefined &&
+    ifCancelRequested === undefined
+  )
+}
+
+function settleValues({ done, rest, transitions }: SettleParts): readonly Value[] {
+  const changes = rest.length === 0 ? null : changesJson(rest.map((position) => transitions[position]!))
+  if (done.length === 0) return [null, null, null, null, changes]
+  const completions = done.map((position) => transitions[position]!)
+  return [
+    uuidArray(completions.map(({ jobId }) => jobId)),
+    bigintArray(completions.map(({ guard }) => guard.lease ?? 0)),
+    intArray(completions.map(({ ranMs = 0 }) => Math.round(ranMs))),
+    textArray(completions.map(({ result }) => result ?? null)),
+    changes,
+  ]
+}
+
+function verdictsOf(transitions: readonly Transition[], { done, rest }: SettleParts, head: CycleHead): readonly Verdict[] {
+  const verdicts = Array.from({ length: transitions.length }, (): Verdict => 'applied')
+  // The function answers with the words of core/transition.ts.
+  for (const [index, verdict] of head.unapplied ?? []) verdicts[done[index]!] = verdict as Verdict
+  for (const [index, verdict] of (head.verdicts ?? []).entries()) verdicts[rest[index]!] = verdict as Verdict
+  return verdicts
+}
+
+/** The long way rings by itself; completions of the quick way are known here. */
+function ringFinished(store: PostgresStore, transitions: readonly Transition[], verdicts: readonly Verdict[]): void {
+  for (const [index, { jobId, to }] of transitions.entries()) {
+    if (verdicts[index] === 'applied' && isFinal(to)) store.doorbell.ring(finishedTopic(jobId))
+  }
+}
+
+function floorValues(floors: readonly (readonly (readonly [number, number])[])[]): readonly [Value, Value, Value] {
+  if (floors.every((own) => own.length === 0)) return [null, null, null]
+  const flat = floors.flatMap((own, index) => own.map(([priority, seq]) => [index + 1, priority, seq] as const))
+  return [
+    intArray(flat.map(([queue]) => queue)),
+    intArray(flat.map(([, priority]) => priority)),
+    bigintArray(flat.map(([, , seq]) => seq)),
+  ]
+}
+
+function takeRows(rows: readonly Row[], queues: readonly string[]): readonly ClaimedRow[] {
+  const claimed: ClaimedRow[] = []
+  for (let index = 1; index < rows.length; index++) claimed.push(parseClaimed(rows[index]!, queues))
+  return claimed
+}

@@ -1,0 +1,169 @@
+// Hints between processes. The store rings listeners of this process at once, and tells the other processes with one
+// NOTIFY after the commit; rings of a busy topic are merged over a window that grows while it stays busy, so that
+// a full load costs a handful of notifications a second. Everything here may be lost: a poll stands behind it.
+// Who awaits the end of a job says so (`watch`), and only ends that somebody watches are told.
+import type { Clock, Timer } from '../../runtime/clock.ts'
+import type { Topic, Wakeups } from '../../store/wakeups.ts'
+
+const WINDOW_MIN_MS = 5
+const WINDOW_MAX_MS = 200
+/** NOTIFY takes at most 8000 bytes. */
+const PAYLOAD_MAX = 7_000
+const WATCH_MS = 60_000
+const WATCHES_MAX = 50_000
+
+interface Window {
+  openMs: number
+  lastMs: number
+  isRung: boolean
+  timer: Timer | undefined
+}
+
+export interface DoorbellParts {
+  readonly clock: Clock
+  /** Sends one payload to all processes; must not reject. */
+  readonly send: (payload: string) => void
+  /** The first listener came, or the last one went. */
+  readonly onListeners: (some: boolean) => void
+}
+
+export class Doorbell implements Wakeups {
+  readonly #parts: DoorbellParts
+  readonly #listeners = new Map<string, Set<(topic: Topic) => void>>()
+  readonly #windows = new Map<string, Window>()
+  /** Jobs whose end somebody in another process awaits, and until when that is believed. */
+  readonly #watched = new Map<string, number>()
+  #outbox = new Set<string>()
+  #flushing = false
+
+  constructor(parts: DoorbellParts) {
+    this.#parts = parts
+  }
+
+  listen(topics: readonly Topic[], onHint: (topic: Topic) => void): () => void {
+    const wasEmpty = this.#listeners.size === 0
+    for (const topic of topics) {
+      const listeners = this.#listeners.get(topic)
+      if (listeners === undefined) this.#listeners.set(topic, new Set([onHint]))
+      else listeners.add(onHint)
+      if (topic.startsWith('finished:')) this.#post(`watch:${topic.slice('finished:'.length)}`)
+    }
+    if (wasEmpty && this.#listeners.size > 0) this.#parts.onListeners(true)
+    return () => {
+      for (const topic of topics) {
+        const listeners = this.#listeners.get(topic)
+        if (listeners?.delete(onHint) === true && listeners.size === 0) this.#listeners.delete(topic)
+      }
+      if (this.#listeners.size === 0) this.#parts.onListeners(false)
+    }
+  }
+
+  /** Does anybody, here or elsewhere, await the end of a job? Without, no topic is built for each of them. */
+  get hasWatchers(): boolean {
+    return this.#watched.size > 0 || this.#listeners.size > 0
+  }
+
+  /** After a commit: rings here at once and tells the others. */
+  ring(topic: string): void {
+    this.#ringHere(topic)
+    if (topic.startsWith('finished:')) {
+      if (this.#watched.delete(topic.slice('finished:'.length))) this.#post(topic)
+      return
+    }
+    if (topic.startsWith('ready:') || topic === 'scheduled') this.#ringLater(topic)
+    else this.#post(topic)
+  }
+
+  /** Lines of a ring list, as SQL collects them. */
+  ringAll(lines: string | null | undefined): void {
+    if (lines == null) return
+    for (const topic of lines.split('\n')) if (topic !== '') this.ring(topic)
+  }
+
+  /** From another process. */
+  heard(payload: string): void {
+    for (const topic of payload.split('\n')) {
+      if (topic.startsWith('watch:')) this.#watch(topic.slice('watch:'.length))
+      else this.#ringHere(topic)
+    }
+  }
+
+  /** A connection was lost and is back: whatever was said meanwhile was not heard. */
+  ringEverything(): void {
+    for (const topic of this.#listeners.keys()) this.#ringHere(topic)
+  }
+
+  close(): void {
+    for (const { timer } of this.#windows.values()) timer?.cancel()
+    this.#windows.clear()
+    this.#listeners.clear()
+    this.#watched.clear()
+  }
+
+  #ringHere(topic: string): void {
+    const listeners = this.#listeners.get(topic)
+    if (listeners === undefined) return
+    for (const listener of listeners) {
+      try {
+        listener(topic as Topic) // listeners are kept by the topic they asked for
+      } catch {
+        // The write took effect; a listener that throws hurts nobody.
+        continue
+      }
+    }
+  }
+
+  #watch(id: string): void {
+    const nowMs = this.#parts.clock.monoMs()
+    this.#watched.delete(id)
+    this.#watched.set(id, nowMs + WATCH_MS)
+    for (const [oldest, untilMs] of this.#watched) {
+      if (untilMs > nowMs && this.#watched.size <= WATCHES_MAX) break
+      this.#watched.delete(oldest)
+    }
+  }
+
+  /** The first ring goes out at once; those that follow within the window are merged into one at its end. */
+  #ringLater(topic: string): void {
+    const nowMs = this.#parts.clock.monoMs()
+    const window = this.#windows.get(topic)
+    if (window === undefined || nowMs - window.lastMs >= window.openMs) {
+      const isQuiet = window === undefined || nowMs - window.lastMs >= 4 * window.openMs
+      window?.timer?.cancel()
+      const openMs = isQuiet ? WINDOW_MIN_MS : Math.min(window.openMs * 2, WINDOW_MAX_MS)
+      this.#windows.set(topic, { openMs, lastMs: nowMs, isRung: false, timer: undefined })
+      this.#post(topic)
+      return
+    }
+    window.isRung = true
+    window.timer ??= this.#parts.clock.timer(Math.max(window.openMs - (nowMs - window.lastMs), 1), () => {
+      window.timer = undefined
+      if (!window.isRung) return
+      window.isRung = false
+      window.lastMs = this.#parts.clock.monoMs()
+      window.openMs = Math.min(window.openMs * 2, WINDOW_MAX_MS)
+      this.#post(topic)
+    })
+  }
+
+  /** Topics of one turn travel together. */
+  #post(topic: string): void {
+    this.#outbox.add(topic)
+    if (this.#flushing) return
+    this.#flushing = true
+    queueMicrotask(() => {
+      this.#flushing = false
+      const topics = [...this.#outbox]
+      this.#outbox = new Set()
+      let payload = ''
+      for (const one of topics) {
+        if (payload.length + one.length >= PAYLOAD_MAX) {
+          this.#parts.send(payload)
+          payload = ''
+        }
+        payload += payload === '' ? one : `\n${one}`
+      }
+      if (payload !== '') this.#parts.send(payload)
+    })
+  }
+}

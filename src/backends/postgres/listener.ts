@@ -1,0 +1,154 @@
+// The one connection that LISTENs, and the NOTIFYs of this process. It proves itself: after LISTEN it sends a word to
+// itself, and when that does not come back (a pooler in transaction mode) it says so once and leaves the work to
+// polling. Lost connections are made again with backoff; the process never ends because of one.
+import pg from 'pg'
+import type { Clock, Timer } from '../../runtime/clock.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { poolConfig } from './connections.ts'
+import type { ConnectionOptions, Connections, Statement } from './connections.ts'
+import { storeError } from './pg-errors.ts'
+
+const PROBE_MS = 2_000
+const BACKOFF_MIN_MS = 100
+const BACKOFF_MAX_MS = 10_000
+
+export interface ListenerParts {
+  readonly options: ConnectionOptions
+  readonly connections: Connections
+  readonly channel: string
+  /** This process, so that it does not hear itself. */
+  readonly self: string
+  readonly clock: Clock
+  readonly random: () => number
+  readonly logger: Logger
+  readonly onPayload: (payload: string) => void
+  readonly onBack: () => void
+}
+
+export class Listener {
+  readonly #parts: ListenerParts
+  readonly #notify: Statement
+  #client: pg.Client | undefined
+  #wanted = false
+  #connecting = false
+  #tries = 0
+  #wasLost = false
+  #timer: Timer | undefined
+  #probe: Timer | undefined
+
+  constructor(parts: ListenerParts) {
+    this.#parts = parts
+    this.#notify = { what: 'wakeups.notify', text: 'select pg_notify($1, $2)' }
+  }
+
+  /** Listens from now on, or stops. */
+  want(wanted: boolean): void {
+    this.#wanted = wanted
+    if (wanted) void this.#connect()
+    else void this.#drop()
+  }
+
+  /** A hint that cannot be sent is a hint lost. */
+  send(payload: string): void {
+    const { connections, channel, self } = this.#parts
+    connections.run(this.#notify, [channel, `${self}\n${payload}`]).catch((error: unknown) => {
+      this.#parts.logger.debug({ error: storeError(error, 'wakeups.notify').message }, 'a hint was lost')
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#wanted = false
+    this.#timer?.cancel()
+    await this.#drop()
+  }
+
+  async #connect(): Promise<void> {
+    if (this.#connecting || this.#client !== undefined || !this.#wanted) return
+    this.#connecting = true
+    const {
+      query_timeout: _,
+      statement_timeout: __,
+      lock_timeout: ___,
+      ...config
+    } = poolConfig(this.#parts.options, ' listen')
+    const client = new pg.Client(config)
+    client.on('error', (error) => this.#lost(client, error))
+    client.on('end', () => this.#lost(client, undefined))
+    client.on('notification', ({ payload = '' }) => this.#heard(payload))
+    try {
+      await client.connect()
+      await client.query(`listen "${this.#parts.channel}"`)
+      this.#connecting = false
+      if (!this.#wanted) return await end(client)
+      this.#client = client
+      this.#tries = 0
+      this.#startProbe()
+      if (this.#wasLost) this.#parts.onBack()
+      this.#wasLost = false
+    } catch (error) {
+      this.#connecting = false
+      await end(client)
+      this.#again(error)
+    }
+  }
+
+  #startProbe(): void {
+    const { connections, channel, clock, self } = this.#parts
+    this.#probe?.cancel()
+    this.#probe = clock.timer(PROBE_MS, () => {
+      this.#parts.logger.warn(
+        { channel },
+        'LISTEN gets no notifications (a pooler in transaction mode?): idle workers find new jobs by polling',
+      )
+    })
+    connections.run(this.#notify, [channel, `${self}\nprobe`]).catch(() => undefined)
+  }
+
+  #heard(payload: string): void {
+    const end = payload.indexOf('\n')
+    if (payload.slice(0, end) !== this.#parts.self) {
+      this.#parts.onPayload(payload.slice(end + 1))
+    } else if (payload.slice(end + 1) === 'probe') {
+      this.#probe?.cancel()
+      this.#probe = undefined
+    }
+  }
+
+  #lost(client: pg.Client, error: Error | undefined): void {
+    if (this.#client !== client) return
+    this.#client = undefined
+    this.#probe?.cancel()
+    if (this.#wanted) this.#again(error)
+  }
+
+  #again(error: unknown): void {
+    if (!this.#wanted) return
+    this.#tries += 1
+    this.#wasLost = true
+    const backoffMs = Math.min(BACKOFF_MIN_MS * 2 ** Math.min(this.#tries, 10), BACKOFF_MAX_MS)
+    const delayMs = backoffMs * (0.5 + this.#parts.random() / 2)
+    if (this.#tries === 3) {
+      const message = error === undefined ? 'the connection ended' : storeError(error, 'wakeups.listen').message
+      this.#parts.logger.warn({ error: message }, 'the connection for hints is lost; polling until it is back')
+    }
+    this.#timer?.cancel()
+    this.#timer = this.#parts.clock.timer(delayMs, () => void this.#connect())
+  }
+
+  async #drop(): Promise<void> {
+    this.#timer?.cancel()
+    this.#probe?.cancel()
+    const client = this.#client
+    this.#client = undefined
+    if (client !== undefined) await end(client)
+  }
+}
+
+async function end(client: pg.Client): Promise<void> {
+  try {
+    await client.end()
+  } catch {
+    // It is closed either way.
+    return
+  }
+}

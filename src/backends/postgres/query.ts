@@ -1,0 +1,187 @@
+// Reading: pages by id, newest first, from the tables the filter allows, with a time limit of their own. Never on the
+// hot path: no index serves a filter alone but those that retention and dead letters need anyway.
+import type { PoolClient } from 'pg'
+import type { AttemptError } from '../../core/attempt-error.ts'
+import { JOB_STATUSES } from '../../core/job.ts'
+import type { AttemptRow, AttemptStatus, JobId, JobStatus, LeaseNumber, LogLine, WorkerId } from '../../core/job.ts'
+import { LIMITS } from '../../core/limits.ts'
+import type { JobFilter, JobQuery, QueueCounts } from '../../store/job-query.ts'
+import type { Row, Value } from './connections.ts'
+import { badCursor } from './cursor.ts'
+import { parseRecord, RECORD_COLUMNS } from './records.ts'
+import { sqlText } from './sql-text.ts'
+import { msOf, prepared } from './store.ts'
+import type { PostgresStore } from './store.ts'
+import { uuidArray } from './wire.ts'
+import { AUDIT, wordOf } from './words.ts'
+
+const LIST_TIMEOUT_MS = 10_000
+
+export function postgresQuery(store: PostgresStore): JobQuery {
+  const get = prepared(store, 'query.get', `select ${RECORD_COLUMNS} from millrace.records_of($1) r`)
+  const counts = prepared(store, 'query.counts', COUNTS_SQL)
+  const attempts = prepared(store, 'query.attempts', ATTEMPTS_SQL)
+  const logs = prepared(
+    store,
+    'query.logs',
+    `select millrace.ms_of(l.at), l.attempt, l.level, l.message from millrace.job_lines l where l.job_id = $1 order by l.lease, l.line_no`,
+  )
+
+  return {
+    async get(ids) {
+      if (ids.length === 0) return []
+      const found = new Map((await get(uuidArray(ids))).map((row) => [row[0], parseRecord(row)] as const))
+      return ids.map((id) => found.get(id) ?? null)
+    },
+    async list(filter, page) {
+      const limit = Math.min(page.limit, LIMITS.pageSizeMax)
+      if (page.cursor !== undefined && !/^[0-9a-f-]{36}$/i.test(page.cursor)) throw badCursor(page.cursor)
+      const { text, values } = listQuery(filter, limit + 1, page.cursor)
+      const rows = await store.connections.with('query.list', (client) => readOnly(client, sqlText(text, store.schema), values))
+      const items = rows.map(parseRecord)
+      if (items.length <= limit) return { items }
+      return { items: items.slice(0, limit), nextCursor: items[limit - 1]!.id }
+    },
+    async counts(queue) {
+      return (await counts(queue ?? null)).map(parseCounts)
+    },
+    async attempts(id) {
+      return (await attempts(id)).map((row) => parseAttempt(row, id))
+    },
+    async logs(id) {
+      return (await logs(id)).map(parseLine)
+    },
+  }
+}
+
+/** Planner settings for a few rows by id out of many; they end with the transaction, so a pooler is no matter. */
+async function readOnly(client: PoolClient, text: string, values: readonly Value[]): Promise<readonly Row[]> {
+  await client.query(
+    `begin read only; set local enable_hashjoin = off; set local enable_mergejoin = off; set local jit = off;
+     set local statement_timeout = ${LIST_TIMEOUT_MS}`,
+  )
+  try {
+    const query = { text, values: [...values], rowMode: 'array' as const, types: { getTypeParser: () => (value: unknown) => value } }
+    const { rows } = await client.query<(string | null)[]>(query)
+    await client.query('commit')
+    return rows
+  } catch (error) {
+    await client.query('rollback').catch(() => undefined)
+    throw error
+  }
+}
+
+/** Where jobs of a status are found by id. */
+const SOURCES: Readonly<Record<JobStatus, string | null>> = {
+  scheduled: 'select id from millrace.scheduled',
+  queued: 'select id from millrace.ready',
+  blocked: 'select id from millrace.blocked',
+  dispatched: null,
+  running: 'select id from millrace.running',
+  completed: 'select job_id as id from millrace.job_attempts where ended = 1',
+  failed: 'select job_id as id from millrace.job_attempts where ended > 1 and ended = 2',
+  cancelled: 'select job_id as id from millrace.job_attempts where ended > 1 and ended = 3',
+}
+
+function listQuery(filter: JobFilter, limit: number, cursor: string | undefined) {
+  const values: Value[] = [limit]
+  const conditions: string[] = []
+  const where = (condition: (parameter: string) => string, value: Value | undefined): void => {
+    if (value === undefined) return
+    values.push(value)
+    conditions.push(condition(`$${values.length}`))
+  }
+  where((id) => `c.id < ${id}::uuid`, cursor)
+  where((name) => `r.queue_name = ${name}`, filter.queue)
+  where((name) => `r.name = ${name}`, filter.name)
+  where((tag) => `${tag} = any(r.tags)`, filter.tag)
+  where((batch) => `r.batch_id = ${batch}::uuid`, filter.batch)
+  where((worker) => `r.worker_no = (select w.no from millrace.workers w where w.id = ${worker})`, filter.worker)
+  where((schedule) => `r.schedule_name = ${schedule}`, filter.schedule)
+  where((group) => `r.group_key = ${group}`, filter.group)
+  where((ms) => `r.enqueued_at >= millrace.at_ms(${ms})`, filter.enqueuedFromMs)
+  where((ms) => `r.enqueued_at < millrace.at_ms(${ms})`, filter.enqueuedUntilMs)
+  where((ms) => `r.finished_at >= millrace.at_ms(${ms})`, filter.finishedFromMs)
+  where((ms) => `r.finished_at < millrace.at_ms(${ms})`, filter.finishedUntilMs)
+  where(
+    (text) =>
+      `position(lower(${text}) in lower(concat_ws(chr(10), r.last_error->>'name', r.last_error->>'message', r.last_error->>'code'))) > 0`,
+    filter.errorText,
+  )
+  if (filter.payload !== undefined) {
+    values.push(JSON.stringify(filter.payload.path), JSON.stringify(filter.payload.equals))
+    conditions.push(`millrace.payload_has(r.payload, $${values.length - 1}::json, $${values.length})`)
+  }
+  const candidates = filter.status === undefined ? 'select id from millrace.job_bodies' : sourcesOf(filter.status)
+  return {
+    values,
+    text: `select ${RECORD_COLUMNS} from (${candidates}) c join millrace.job_records r on r.id = c.id
+      where r.status is not null ${conditions.map((condition) => `and ${condition}`).join(' ')} order by c.id desc limit $1`,
+  }
+}
+
+function sourcesOf(statuses: readonly JobStatus[]): string {
+  const sources = [...new Set(statuses)].map((status) => SOURCES[status]).filter((source) => source !== null)
+  return sources.length === 0 ? 'select id from millrace.ready where false' : sources.join(' union all ')
+}
+
+const COUNTS_SQL = `
+  with live as (
+    select r.queue_id, 'queued' as status, count(*) as n, min(r.ready_at) as oldest from millrace.ready r group by 1
+    union all select s.queue_id, 'scheduled', count(*), null from millrace.scheduled s group by 1
+    union all select b.queue_id, 'blocked', count(*), null from millrace.blocked b group by 1
+    union all select r.queue_id, 'running', count(*), null from millrace.running r group by 1
+    union all select c.queue_id, case c.ended when 1 then 'completed' when 2 then 'failed' else 'cancelled' end, sum(c.n), null
+      from millrace.final_counts c group by 1, 2
+  )
+  select q.name, coalesce(json_object_agg(l.status, l.n) filter (where l.status is not null), '{}')::text, millrace.ms_of(min(l.oldest))
+  from millrace.job_queues q left join live l on l.queue_id = q.id
+  where $1::text is null or q.name = $1 group by q.id, q.name order by q.id`
+
+function parseCounts(row: Row): QueueCounts {
+  const found = JSON.parse(row[1] ?? '{}') as Partial<Record<JobStatus, number>> // by the words above
+  const counts = Object.fromEntries(JOB_STATUSES.map((status) => [status, found[status] ?? 0]))
+  return {
+    queue: row[0] ?? '',
+    counts: counts as Record<JobStatus, number>, // one entry for each status
+    oldestReadyAtMs: msOf(row[2]),
+  }
+}
+
+const ATTEMPTS_SQL = `
+  select a.attempt, case when a.started_at is null and a.worker_no is null then 0 else a.no end, a.status,
+    (select w.id from millrace.workers w where w.no = a.worker_no), millrace.ms_of(a.started_at), millrace.ms_of(a.finished_at),
+    a.error::text, a.note, a.no
+  from millrace.job_attempts a where a.job_id = $1
+  union all
+  select r.attempts + 1, r.lease, 0, (select w.id from millrace.workers w where w.no = r.worker_no), millrace.ms_of(r.started_at), null, null, null, r.lease
+  from millrace.running r where r.id = $1
+  order by 9`
+
+function parseAttempt(row: Row, jobId: JobId): AttemptRow {
+  const startedAtMs = msOf(row[4])
+  const finishedAtMs = msOf(row[5])
+  const status: AttemptStatus = row[2] === '0' ? 'attempting' : wordOf(AUDIT, Number(row[2]))
+  return {
+    jobId,
+    attempt: Number(row[0]),
+    lease: Number(row[1]) as LeaseNumber, // 0 names no run
+    status,
+    worker: (row[3] ?? null) as WorkerId | null, // a worker id by its column
+    startedAtMs,
+    finishedAtMs,
+    durationMs: startedAtMs === null || finishedAtMs === null ? null : finishedAtMs - startedAtMs,
+    error: row[6] == null ? null : (JSON.parse(row[6]) as AttemptError), // written from one
+    note: row[7] ?? null,
+  }
+}
+
+function parseLine(row: Row): LogLine {
+  return {
+    atMs: Number(row[0]),
+    attempt: Number(row[1]),
+    level: row[2] as LogLine['level'], // written from one
+    message: row[3] ?? '',
+  }
+}
+

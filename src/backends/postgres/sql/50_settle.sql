@@ -1,0 +1,378 @@
+-- Apply: one guarded transition with all its consequences, in the order of docs/backend-contract.md §8. Refines
+-- src/core/apply.ts (judge, patch, auditRow) and src/backends/memory/settle.ts. What a transition means was decided
+-- before; here a guard is compared and rows move.
+
+create or replace function millrace.settle_one(change millrace.job_change, now_at timestamptz) returns text language plpgsql as $$
+declare
+  job millrace.job_place := millrace.lock_job(change.job_id);
+  verdict text := 'applied';
+begin
+  if job.id is null then return 'missing'; end if;
+  if change.edge = 'markReplayed' and change.into_id is not null
+     and exists (select 1 from millrace.job_states s where s.id = job.id and s.replayed_into = change.into_id) then
+    return 'already';
+  end if;
+  if not (job.status = any(change.guard_from))
+     or (change.guard_lease is not null and change.guard_lease is distinct from job.lease)
+     or (change.guard_orphan_of is not null and change.guard_orphan_of is distinct from job.orphan_of) then
+    return case when millrace.was_applied(change) then 'already' else 'stale' end;
+  end if;
+  if job.hooks & 128 <> 0 and change.if_cancel is not null then
+    change := json_populate_record(null::millrace.job_change, change.if_cancel);
+    verdict := 'alternative';
+  end if;
+  if change.edge = 'replay' and not millrace.may_hold_again(job, now_at) then return 'conflict'; end if;
+  case change.edge
+    when 'report' then perform millrace.report_run(job, change, now_at);
+    when 'requestCancel' then perform millrace.request_cancel(job, change, now_at);
+    when 'markReplayed' then
+      perform millrace.note_change(job, change, now_at);
+      perform millrace.append_audit(job, change, now_at);
+    when 'remove' then
+      perform millrace.leave_place(job);
+      perform millrace.erase_job(job, now_at);
+    else perform millrace.move_job(job, change, now_at);
+  end case;
+  return verdict;
+end $$;
+
+-- src/core/apply.ts wasApplied: this very change was made before.
+create or replace function millrace.was_applied(change millrace.job_change) returns boolean language plpgsql as $$
+declare
+  alternative millrace.job_change := json_populate_record(null::millrace.job_change, change.if_cancel);
+  edge_then text;
+begin
+  select s.last_edge into edge_then from millrace.job_states s
+  where s.id = change.job_id and s.last_edge_lease = coalesce(change.guard_lease, 0) and s.last_edge <> '';
+  if found then return coalesce(edge_then in (change.edge, alternative.edge), false); end if;
+  -- A completion of the quick way left its audit row only.
+  return coalesce(change.guard_lease is not null and (
+    select a.status in (change.audit, alternative.audit) from millrace.job_attempts a
+    where a.job_id = change.job_id and a.no = change.guard_lease), false);
+end $$;
+
+create or replace function millrace.report_run(job millrace.job_place, change millrace.job_change, now_at timestamptz) returns void language plpgsql as $$
+declare
+  known int;
+begin
+  insert into millrace.job_states as s (id, updated_at, last_edge, lease, worker_no, started_at, progress)
+  values (job.id, now_at, '', job.lease, job.worker_no, job.started_at, change.progress::json)
+  on conflict (id) do update set updated_at = now_at, lease = job.lease,
+    progress = case when s.lease = job.lease then coalesce(excluded.progress, s.progress) else excluded.progress end;
+  if change.log_lines is null then return; end if;
+  select case when log_lease = job.lease then log_count else 0 end into known from millrace.job_states where id = job.id;
+  insert into millrace.job_lines (job_id, lease, line_no, attempt, at, level, message)
+  select job.id, job.lease, l.position - 1 + coalesce(change.log_from, 0), (l.line->>'attempt')::int,
+         millrace.at_ms((l.line->>'atMs')::float8), l.line->>'level', l.line->>'message'
+  from json_array_elements(change.log_lines) with ordinality as l(line, position)
+  where l.position - 1 + coalesce(change.log_from, 0) >= known and l.position - 1 + coalesce(change.log_from, 0) < 1000
+  on conflict do nothing;
+  update millrace.job_states set log_lease = job.lease,
+    log_count = greatest(known, coalesce(change.log_from, 0) + json_array_length(change.log_lines)) where id = job.id;
+  -- Kept per job over all its runs; the oldest go first.
+  delete from millrace.job_lines where job_id = job.id and (lease, line_no) in (
+    select lease, line_no from millrace.job_lines where job_id = job.id order by lease desc, line_no desc offset 10000);
+end $$;
+
+create or replace function millrace.request_cancel(job millrace.job_place, change millrace.job_change, now_at timestamptz) returns void language plpgsql as $$
+begin
+  update millrace.running set hooks = hooks | (case when change.then_remove then 384 else 128 end)::smallint where id = job.id;
+  insert into millrace.job_states (id, updated_at, last_edge) values (job.id, now_at, '')
+  on conflict (id) do update set updated_at = now_at;
+  perform millrace.ring('control:' || w.id) from millrace.workers w where w.no = job.worker_no;
+end $$;
+
+-- The side row of a job that has more to remember than its place.
+create or replace function millrace.note_change(job millrace.job_place, change millrace.job_change, now_at timestamptz) returns void language plpgsql as $$
+begin
+  insert into millrace.job_states as s (id, updated_at, last_edge, last_edge_lease, lease, worker_no, started_at, last_error, progress,
+                                        replayed_at, replayed_by, replayed_into)
+  values (job.id, now_at, change.edge, coalesce(change.guard_lease, 0), coalesce(job.lease, 0), job.worker_no, job.started_at, change.error,
+          change.progress::json,
+          case when change.edge in ('replay', 'markReplayed') then now_at end,
+          case when change.edge in ('replay', 'markReplayed') then change.actor end,
+          case when change.edge = 'markReplayed' then change.into_id end)
+  on conflict (id) do update set
+    updated_at = now_at, last_edge = change.edge, last_edge_lease = coalesce(change.guard_lease, 0),
+    progress = case when job.lease is null or s.lease = job.lease then coalesce(excluded.progress, s.progress) else excluded.progress end,
+    lease = coalesce(job.lease, s.lease), worker_no = coalesce(job.worker_no, s.worker_no),
+    started_at = coalesce(job.started_at, s.started_at), last_error = coalesce(change.error, s.last_error),
+    replayed_at = coalesce(excluded.replayed_at, s.replayed_at),
+    replayed_by = case when excluded.replayed_at is null then s.replayed_by else excluded.replayed_by end,
+    replayed_into = coalesce(excluded.replayed_into, s.replayed_into);
+end $$;
+
+-- src/core/apply.ts auditRow. `job` carries the counts after the change.
+create or replace function millrace.append_audit(job millrace.job_place, change millrace.job_change, now_at timestamptz) returns void language plpgsql as $$
+begin
+  if change.audit is null then return; end if;
+  insert into millrace.job_attempts (job_id, no, started_at, finished_at, run_at, queue_id, worker_no, attempt, attempt_count, crash_count,
+                                     status, ended, error, result, note)
+  values (job.id, case when change.audits_run then job.lease else nextval('millrace.lease_seq') end,
+          case when change.audits_run then job.started_at end, now_at, job.run_at, job.queue_id,
+          case when change.audits_run then job.worker_no end,
+          job.attempts + case when change.audits_run and not coalesce(change.counts, false) then 1 else 0 end,
+          job.attempts, job.crashes, change.audit, change.ended, change.error, change.result::json, coalesce(change.note, change.actor));
+  -- A job that snoozes for ever must not grow for ever.
+  delete from millrace.job_attempts a where a.job_id = job.id and a.ended is null and a.no <= (
+    select o.no from millrace.job_attempts o where o.job_id = job.id order by o.no desc offset 1000 limit 1);
+end $$;
+
+create or replace function millrace.move_job(job millrace.job_place, change millrace.job_change, now_at timestamptz) returns void language plpgsql as $$
+begin
+  perform millrace.leave_place(job);
+  if change.counts then job.attempts := job.attempts + 1; end if;
+  if change.crashed then job.crashes := job.crashes + 1; end if;
+  if change.ran_ms is not null then job.started_at := millrace.after_ms(now_at, -change.ran_ms); end if;
+  if change.delay_ms is not null then job.run_at := millrace.after_ms(now_at, change.delay_ms); end if;
+  if change.resets then
+    job.attempts := 0;
+    job.crashes := 0;
+  end if;
+  if change.edge = 'replay' then job.run_at := now_at; end if;
+  perform millrace.note_change(job, change, now_at);
+  perform millrace.append_audit(job, change, now_at);
+  -- Cancellation was asked for this run only.
+  job.hooks := job.hooks & ~128;
+
+  if change.edge = 'return' then
+    insert into millrace.ready (seq, run_at, ready_at, id, queue_id, priority, attempts, crashes, hooks)
+    values (job.seq, job.run_at, job.ready_at, job.id, job.queue_id, job.priority, job.attempts, job.crashes, job.hooks);
+    perform millrace.ring('ready:' || name) from millrace.job_queues where id = job.queue_id;
+    return;
+  end if;
+
+  if change.edge = 'replay' then job := millrace.revive_gates(job, now_at); end if;
+  job := millrace.release_slots(job, now_at);
+  if change.ended is not null then
+    perform millrace.end_job(job, change, now_at);
+    return;
+  end if;
+  job.waits_for := change.waits_for;
+  -- A deferred job has its place in the rate line already.
+  if change.edge = 'defer' then job.hooks := job.hooks | 8; end if;
+  if change.delay_ms is null then job.run_at := now_at; end if;
+  perform millrace.admit(job, now_at);
+end $$;
+
+-- Everything that hangs on the end of a job.
+create or replace function millrace.end_job(job millrace.job_place, change millrace.job_change, now_at timestamptz) returns void language plpgsql as $$
+begin
+  insert into millrace.final_counts (queue_id, ended, n) values (job.queue_id, change.ended, 1);
+  job := millrace.release_group(job, now_at);
+  perform millrace.free_key(job);
+  if job.hooks & 64 <> 0 then perform millrace.tell_children(job.id, change.ended, now_at); end if;
+  if job.batch_id is not null then
+    perform millrace.count_batch(job.batch_id, change.ended, 1, now_at);
+  end if;
+  perform millrace.ring('finished:' || job.id);
+  if job.hooks & 256 <> 0 then
+    job.status := change.goes_to;
+    select no into job.seq from millrace.job_attempts where job_id = job.id and ended is not null;
+    perform millrace.leave_place(job);
+    perform millrace.erase_job(job, now_at);
+  end if;
+end $$;
+
+-- Moves jobs of a batch from pending to their end, and finishes it with the last one.
+create or replace function millrace.count_batch(batch uuid, as_ended int, jobs int, now_at timestamptz) returns void language plpgsql as $$
+begin
+  update millrace.batches set pending = pending - jobs,
+    completed = completed + case as_ended when 1 then jobs else 0 end,
+    failed = failed + case as_ended when 2 then jobs else 0 end,
+    cancelled = cancelled + case as_ended when 3 then jobs else 0 end
+  where id = batch;
+  perform millrace.finish_batch(batch, now_at);
+end $$;
+
+-- src/core/batch.ts isDone and callbacksDue: once for ever, with its callbacks in the same atom.
+create or replace function millrace.finish_batch(batch uuid, now_at timestamptz) returns void language plpgsql as $$
+declare
+  done millrace.batches;
+  callbacks json;
+begin
+  update millrace.batches set finished_at = now_at
+  where id = batch and finished_at is null and is_sealed and pending = 0 returning * into done;
+  if not found then return; end if;
+  perform millrace.ring('finished:' || batch);
+  select json_agg(c.job order by c.position) into callbacks from (
+    select done.callbacks->'complete' as job, 1 as position
+    union all select done.callbacks->(case when done.completed = done.total and not done.is_cancelled then 'success' else 'failure' end), 2
+  ) c where json_typeof(c.job) = 'object';
+  if callbacks is not null then perform millrace.insert_inside(callbacks); end if;
+end $$;
+
+-- An insert as part of another atom: its rings join those of the caller.
+create or replace function millrace.insert_inside(jobs json) returns json language plpgsql as $$
+declare
+  before text := coalesce(millrace.rung(), '');
+  reply json := millrace.insert_jobs(jobs, false);
+begin
+  perform set_config('millrace_rings.topics', before || coalesce(reply->>'rings', ''), true);
+  return reply;
+end $$;
+
+-- The end of a parent, counted once by each child. A child that is not blocked any more has ended by itself.
+create or replace function millrace.tell_children(of_parent uuid, as_ended int, now_at timestamptz) returns void language plpgsql as $$
+declare
+  dependency record;
+  waiting millrace.blocked;
+  job millrace.job_place;
+begin
+  for dependency in
+    update millrace.job_parents set is_open = false where parent = of_parent and is_open returning child, policy
+  loop
+    perform millrace.lock_gates(array[b.queue_id]) from millrace.job_bodies b join millrace.job_queues q on q.id = b.queue_id
+    where b.id = dependency.child and (q.is_limited or b.group_key is not null);
+    select * into waiting from millrace.blocked where id = dependency.child and gate = 1 for update;
+    continue when not found;
+    if as_ended = 1 or dependency.policy = 3 then
+      if waiting.pending_parents = 1 then
+        delete from millrace.blocked where id = waiting.id;
+        job := millrace.unblocked(waiting);
+        job.pending_parents := 0;
+        perform millrace.admit(job, now_at);
+      else
+        update millrace.blocked set pending_parents = pending_parents - 1 where id = waiting.id;
+      end if;
+    elsif waiting.orphan_of is null then
+      -- Nothing brings the count down any more: it stays blocked until maintenance settles it by its policy.
+      update millrace.blocked set orphan_of = of_parent, orphan_status = as_ended, orphan_policy = dependency.policy where id = waiting.id;
+    end if;
+  end loop;
+end $$;
+
+-- Could a replayed job have its key back? A key held for a time does not stand in the way of its own job.
+create or replace function millrace.may_hold_again(job millrace.job_place, now_at timestamptz) returns boolean language plpgsql as $$
+declare
+  held uuid;
+begin
+  if job.unique_key is null then return true; end if;
+  select holder into held from millrace.unique_keys where queue_id = job.queue_id and key = job.unique_key and until > now_at;
+  if not found or held = job.id then return true; end if;
+  return not exists (select 1 from millrace.running where id = held) and not exists (select 1 from millrace.ready where id = held)
+    and not exists (select 1 from millrace.scheduled where id = held) and not exists (select 1 from millrace.blocked where id = held);
+end $$;
+
+-- A replayed job has its key again, counts as pending in its batch, and waits only for parents that are live again.
+create or replace function millrace.revive_gates(inout job millrace.job_place, now_at timestamptz) language plpgsql as $$
+declare
+  dependency record;
+  parent millrace.job_place;
+begin
+  if job.unique_mode = 2 then
+    insert into millrace.unique_keys (queue_id, key, mode, holder, until) values (job.queue_id, job.unique_key, 2, job.id, 'infinity')
+    on conflict (queue_id, key) do update set mode = 2, holder = job.id, until = 'infinity';
+    job.hooks := job.hooks | 32;
+  end if;
+  if job.batch_id is not null then
+    update millrace.batches set pending = pending + 1, failed = failed - 1 where id = job.batch_id;
+  end if;
+  job.pending_parents := 0;
+  job.orphan_of := null;
+  for dependency in select p.parent, p.policy, p.position from millrace.job_parents p where p.child = job.id order by p.parent loop
+    parent := millrace.lock_job(dependency.parent);
+    continue when parent.id is null or parent.status in ('completed', 'failed', 'cancelled');
+    perform millrace.hook_place(parent, 64);
+    job := millrace.depend_on(job, dependency.parent, dependency.policy, dependency.position, parent.status);
+  end loop;
+  -- Children that still wait are told of its next end.
+  if exists (select 1 from millrace.job_parents p where p.parent = job.id and p.is_open) then job.hooks := job.hooks | 64; end if;
+end $$;
+
+-- Deletes a job that has left its place; `job.status` is the one it had.
+create or replace function millrace.erase_job(job millrace.job_place, now_at timestamptz) returns void language plpgsql as $$
+begin
+  job := millrace.release_slots(job, now_at);
+  job := millrace.release_group(job, now_at);
+  perform millrace.free_key(job);
+  delete from millrace.job_attempts where job_id = job.id;
+  delete from millrace.job_lines where job_id = job.id;
+  delete from millrace.job_states where id = job.id;
+  delete from millrace.job_parents where child = job.id;
+  delete from millrace.job_bodies where id = job.id;
+  if job.batch_id is not null then
+    update millrace.batches set total = total - 1, kept = kept - 1,
+      pending = pending - case when job.status in ('completed', 'failed', 'cancelled') then 0 else 1 end,
+      completed = completed - case job.status when 'completed' then 1 else 0 end,
+      failed = failed - case job.status when 'failed' then 1 else 0 end,
+      cancelled = cancelled - case job.status when 'cancelled' then 1 else 0 end
+    where id = job.batch_id;
+  end if;
+  perform millrace.tell_children(job.id, 3, now_at);
+  if job.batch_id is not null then perform millrace.finish_batch(job.batch_id, now_at); end if;
+  perform millrace.ring('finished:' || job.id);
+end $$;
+
+-- Many transitions, in order: one verdict each, and the rings.
+create or replace function millrace.apply_changes(changes json, now_at timestamptz) returns text[] language plpgsql as $$
+declare
+  verdicts text[] := '{}';
+  change json;
+begin
+  -- Batches first, in one order, so that two flushes never wait for each other.
+  perform 1 from millrace.batches where id in (
+    select b.batch_id from json_array_elements(changes) as c(change) join millrace.job_bodies b on b.id = (c.change->>'job_id')::uuid
+    where b.batch_id is not null) order by id for update;
+  for change in select c.change from json_array_elements(changes) with ordinality as c(change, position) order by c.position loop
+    verdicts := verdicts || millrace.settle_one(json_populate_record(null::millrace.job_change, change), now_at);
+  end loop;
+  return verdicts;
+end $$;
+
+-- Completions, set by set; those that something hangs on go the long way. Answers the verdicts that are not `applied`,
+-- as pairs of position (from 0) and verdict.
+create or replace function millrace.complete_jobs(ids uuid[], leases bigint[], ran_ms int[], results text[], now_at timestamptz)
+returns json language plpgsql as $$
+declare
+  done uuid[];
+  batched boolean;
+  rest json[] := '{}';
+  one record;
+  change millrace.job_change;
+  verdict text;
+begin
+  with ended as (
+    delete from millrace.running r using unnest(ids, leases, ran_ms, results) as d(id, lease, ran, result)
+    -- Nothing hangs on it but perhaps a batch and a place in a rate line.
+    where r.id = d.id and r.lease = d.lease and r.hooks & ~(8 + 16 + 512 + 1024) = 0
+    returning r.id, r.lease, r.queue_id, r.worker_no, r.attempts, r.crashes, r.run_at, r.hooks, d.ran, d.result
+  ), logged as (
+    insert into millrace.job_attempts (job_id, no, started_at, finished_at, run_at, queue_id, worker_no, attempt, attempt_count, crash_count,
+                                       status, ended, result)
+    select e.id, e.lease, millrace.after_ms(now_at, -e.ran), now_at, e.run_at, e.queue_id, e.worker_no, e.attempts + 1, e.attempts + 1,
+           e.crashes, 1, 1, e.result::json
+    from ended e
+  ), counted as (
+    insert into millrace.final_counts (queue_id, ended, n) select e.queue_id, 1, count(*) from ended e group by e.queue_id
+  )
+  select array_agg(e.id), bool_or(e.hooks & 16 <> 0) into done, batched from ended e;
+  if batched then
+    perform 1 from millrace.batches where id in (select b.batch_id from millrace.job_bodies b where b.id = any(done) and b.batch_id is not null)
+    order by id for update;
+    perform millrace.count_batch(c.batch_id, 1, c.jobs, now_at) from (
+      select b.batch_id, count(*)::int as jobs from millrace.job_bodies b where b.id = any(done) and b.batch_id is not null
+      group by b.batch_id order by b.batch_id) c;
+  end if;
+  if coalesce(cardinality(done), 0) = cardinality(ids) then return null; end if;
+  for one in
+    select d.id, d.lease, d.ran, d.result, d.position from unnest(ids, leases, ran_ms, results) with ordinality as d(id, lease, ran, result, position)
+    where d.id <> all(coalesce(done, '{}')) order by d.position
+  loop
+    change := null;
+    change.job_id := one.id;
+    change.edge := 'complete';
+    change.guard_from := '{running}';
+    change.guard_lease := one.lease;
+    change.goes_to := 'completed';
+    change.counts := true;
+    change.ran_ms := one.ran;
+    change.result := one.result;
+    change.audit := 1;
+    change.audits_run := true;
+    change.ended := 1;
+    verdict := millrace.settle_one(change, now_at);
+    if verdict <> 'applied' then rest := rest || json_build_array(one.position - 1, verdict); end if;
+  end loop;
+  return case when cardinality(rest) = 0 then null else array_to_json(rest) end;
+end $$;

@@ -1,0 +1,173 @@
+-- Claim: settle what the worker brings, then pop the next ready jobs and give each a new lease. Only ready rows are
+-- looked at. Refines src/backends/memory/claim.ts; lanes are src/core/priority.ts.
+--
+-- A floor says where the living rows of a priority begin, as far as this process knows: the scan starts there instead
+-- of walking over rows that are dead but still needed by somebody's snapshot. Nothing depends on it: a claim that finds
+-- too little looks at everything, and so does one claim a second.
+
+create or replace function millrace.pick_ready(for_queue int, from_priority int, to_priority int, most int, floor_priorities int[], floor_seqs bigint[])
+returns tid[] language plpgsql as $$
+declare
+  picked tid[] := '{}';
+  next_priority int := from_priority;
+  floor_index int := 1;
+begin
+  while cardinality(picked) < most and next_priority <= to_priority loop
+    while floor_index <= coalesce(cardinality(floor_priorities), 0) and floor_priorities[floor_index] < next_priority loop
+      floor_index := floor_index + 1;
+    end loop;
+    if floor_index <= coalesce(cardinality(floor_priorities), 0) and floor_priorities[floor_index] <= to_priority then
+      if floor_priorities[floor_index] > next_priority then
+        picked := picked || array(
+          select ctid from millrace.ready where queue_id = for_queue and priority >= next_priority and priority < floor_priorities[floor_index]
+          order by queue_id, priority, seq limit most - cardinality(picked) for update skip locked);
+      end if;
+      if cardinality(picked) < most then
+        picked := picked || array(
+          select ctid from millrace.ready where queue_id = for_queue and priority = floor_priorities[floor_index] and seq >= floor_seqs[floor_index]
+          order by queue_id, priority, seq limit most - cardinality(picked) for update skip locked);
+      end if;
+      next_priority := floor_priorities[floor_index] + 1;
+    else
+      picked := picked || array(
+        select ctid from millrace.ready where queue_id = for_queue and priority >= next_priority and priority <= to_priority
+        order by queue_id, priority, seq limit most - cardinality(picked) for update skip locked);
+      exit;
+    end if;
+  end loop;
+  return picked;
+end $$;
+
+-- The first row of the reply is the head: verdicts, paused queues, refusal, rings. The others are jobs.
+create or replace function millrace.cycle(
+  for_worker text, claim_no bigint, queues text[], most int, lease_ms bigint,
+  -- Floors, sorted by queue (position in `queues`, from 1) and priority.
+  floor_queues int[], floor_priorities int[], floor_seqs bigint[],
+  -- Starts that this claim owes to waiting lower lanes, by position in `queues`.
+  normal_owed int[], low_owed int[],
+  done_ids uuid[], done_leases bigint[], done_ran_ms int[], done_results text[], changes json
+) returns table (
+  head text, id uuid, lease bigint, queue int, seq bigint, priority smallint, attempts smallint, crashes smallint, name text, payload text,
+  max_attempts int, timeout_ms int, enqueued_ms bigint, run_ms bigint, rate_limited boolean, extra text
+) language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  now_at timestamptz := millrace.now_at();
+  unapplied json;
+  verdicts text[];
+  worker_number int;
+  refused text;
+  paused text[] := '{}';
+  settings millrace.job_queues;
+  position int;
+  queue_positions int[] := '{}';
+  queue_ids int[] := '{}';
+  limited boolean[] := '{}';
+  key_limited boolean[] := '{}';
+  picked tid[] := '{}';
+  own tid[];
+  extra_rows tid[];
+  floors_from int[];
+  floors_seq bigint[];
+  last_priority int;
+  first_lease bigint;
+begin
+  if cardinality(done_ids) > 0 then
+    unapplied := millrace.complete_jobs(done_ids, done_leases, done_ran_ms, done_results, now_at);
+  end if;
+  if changes is not null then verdicts := millrace.apply_changes(changes, now_at); end if;
+
+  if most > 0 then
+    for position in 1..cardinality(queues) loop
+      select * into settings from millrace.job_queues q where q.name = queues[position];
+      continue when not found;
+      if not settings.is_active then
+        paused := paused || settings.name;
+        continue;
+      end if;
+      queue_positions := queue_positions || position;
+      queue_ids := queue_ids || settings.id;
+      limited := limited || (settings.rate is not null);
+      key_limited := key_limited || (settings.per_key_rate is not null);
+      continue when cardinality(picked) >= most;
+      select array_agg(f.priority order by f.priority), array_agg(f.seq order by f.priority) into floors_from, floors_seq
+      from unnest(floor_queues, floor_priorities, floor_seqs) as f(queue, priority, seq) where f.queue = position;
+      own := millrace.pick_ready(settings.id, 0, 32767, most - cardinality(picked), floors_from, floors_seq);
+      if floors_from is not null and cardinality(picked) + cardinality(own) < most then
+        -- Short of jobs above the floors: look at everything.
+        floors_from := null;
+        own := millrace.pick_ready(settings.id, 0, 32767, most - cardinality(picked), null, null);
+      end if;
+      if settings.lower_lane_share > 0 and cardinality(own) > 0 and cardinality(picked) + cardinality(own) >= most then
+        -- The claim is full: a lower lane may be waiting behind it, and this many of the starts are owed to it.
+        select r.priority into last_priority from millrace.ready r where r.ctid = own[cardinality(own)];
+        extra_rows := '{}';
+        if last_priority <= settings.lane_high_max and normal_owed[position] > 0 then
+          extra_rows := millrace.pick_ready(settings.id, settings.lane_high_max + 1, settings.lane_normal_max,
+            least(normal_owed[position], cardinality(own)), floors_from, floors_seq);
+        end if;
+        if last_priority <= settings.lane_normal_max and low_owed[position] > 0 and cardinality(extra_rows) < cardinality(own) then
+          extra_rows := extra_rows || millrace.pick_ready(settings.id, settings.lane_normal_max + 1, 32767,
+            least(low_owed[position], cardinality(own) - cardinality(extra_rows)), floors_from, floors_seq);
+        end if;
+        if cardinality(extra_rows) > 0 then own := own[1:cardinality(own) - cardinality(extra_rows)] || extra_rows; end if;
+      end if;
+      picked := picked || own;
+    end loop;
+  end if;
+
+  select w.no into worker_number from millrace.workers w where w.id = for_worker;
+  if cardinality(picked) > 0 then
+    update millrace.worker_claims c set last_claim_no = claim_no
+    where c.worker_no = worker_number and not c.is_dead and c.last_claim_no < claim_no;
+    if not found then picked := '{}'; end if;
+  end if;
+  if cardinality(picked) = 0 and most > 0 then
+    select case when c.is_dead then 'worker-dead' when c.last_claim_no >= claim_no then 'superseded' end into refused
+    from millrace.worker_claims c where c.worker_no = worker_number;
+    if not found then refused := 'worker-dead'; end if;
+  end if;
+
+  head := nullif(json_strip_nulls(json_build_object('unapplied', unapplied, 'verdicts', verdicts, 'refused', refused, 'rings', millrace.rung(),
+    'paused', case when cardinality(paused) > 0 then paused end))::text, '{}');
+  return next;
+  if cardinality(picked) = 0 then return; end if;
+
+  first_lease := nextval('millrace.lease_seq');
+  return query
+  with taken as (
+    delete from millrace.ready r where r.ctid = any(picked)
+    returning r.seq, r.run_at, r.ready_at, r.id, r.queue_id, r.priority, r.attempts, r.crashes, r.hooks
+  ), numbered as (
+    select t.*, first_lease + row_number() over () - 1 as lease from taken t
+  ), started as (
+    insert into millrace.running (id, lease, started_at, seq, run_at, ready_at, visible_until, queue_id, worker_no, priority, attempts, crashes, hooks)
+    select n.id, n.lease, now_at, n.seq, n.run_at, n.ready_at,
+           case when lease_ms is null then 'infinity'::timestamptz else millrace.after_ms(now_at, lease_ms) end,
+           n.queue_id, worker_number, n.priority, n.attempts, n.crashes,
+           case when n.hooks & 32 <> 0 and millrace.frees_at_start(n.id) then n.hooks & ~32 else n.hooks end
+    from numbered n
+  )
+  select null::text, n.id, n.lease, queue_positions[array_position(queue_ids, n.queue_id)], n.seq, n.priority, n.attempts, n.crashes,
+         b.name, b.payload::text, b.max_attempts, b.timeout_ms,
+         round(date_part('epoch', b.enqueued_at) * 1000)::bigint, round(date_part('epoch', n.run_at) * 1000)::bigint,
+         limited[array_position(queue_ids, n.queue_id)] or (b.limit_key is not null and key_limited[array_position(queue_ids, n.queue_id)]),
+         case when n.hooks & (16 + 512 + 1024) <> 0 or b.tags is not null or b.meta is not null then
+           json_build_object('tags', b.tags, 'meta', b.meta::text, 'batch', b.batch_id, 'group', b.group_key, 'limitKey', b.limit_key,
+             'parents', case when n.hooks & 1024 <> 0 then (select json_agg(p.parent order by p.position) from millrace.job_parents p where p.child = n.id) end)::text
+         end
+  from numbered n join millrace.job_bodies b on b.id = n.id;
+end $$;
+
+-- An until-started key is given back at the claim; answers whether it was one.
+create or replace function millrace.frees_at_start(of_job uuid) returns boolean language plpgsql as $$
+declare
+  body record;
+begin
+  select b.queue_id, b.unique_key, b.unique_mode into body from millrace.job_bodies b where b.id = of_job;
+  if body.unique_mode <> 1 then return false; end if;
+  delete from millrace.unique_keys where queue_id = body.queue_id and key = body.unique_key and holder = of_job;
+  return true;
+end $$;

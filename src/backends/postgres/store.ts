@@ -1,0 +1,33 @@
+// What the ports of this backend share: connections, the schema its statements name, the doorbell, and the settings
+// of queues as far as claims need them.
+import type { Clock } from '../../runtime/clock.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import type { Connections, Row, Statement, Value } from './connections.ts'
+import type { Doorbell } from './doorbell.ts'
+import { sqlText } from './sql-text.ts'
+
+export interface PostgresStore {
+  readonly connections: Connections
+  readonly schema: string
+  readonly doorbell: Doorbell
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+export type Call = (...values: readonly Value[]) => Promise<readonly Row[]>
+
+/** A statement of a port, with the schema filled in; SQL is written with `millrace.` everywhere. */
+export function statement(store: Pick<PostgresStore, 'schema'>, what: string, sql: string): Statement {
+  return { what, text: sqlText(sql, store.schema) }
+}
+
+/** A statement ready to be called with its values. */
+export function prepared(store: PostgresStore, what: string, sql: string): Call {
+  const one = statement(store, what, sql)
+  return (...values) => store.connections.run(one, values)
+}
+
+/** Milliseconds of a column that SQL made with `ms_of`. */
+export function msOf(value: string | null | undefined): number | null {
+  return value == null ? null : Number(value)
+}
