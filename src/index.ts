@@ -1,6 +1,8 @@
 // The public face of Millrace. Anything not exported here or from a subpath is internal.
 export { memory } from './backends/memory/backend.ts'
 export type { MemoryOptions } from './backends/memory/backend.ts'
+export { postgres } from './backends/postgres/backend.ts'
+export type { PostgresOptions } from './backends/postgres/backend.ts'
 export { defineJob } from './client/define-job.ts'
 export type { JobOptions, UniqueOption } from './client/define-job.ts'
 export type { BatchOptions } from './client/batch-options.ts'
@@ -91,3 +93,4 @@ export type { Backend, Capabilities } from './store/ports.ts'
 export type { QueueLimits, QueueRetention } from './store/queue-store.ts'
 export type { Worker } from './worker/worker.ts'
 export type { WorkOptions } from './works.ts'
+export type { StoreOptions } from './stores.ts'

@@ -8,7 +8,6 @@ import type { Classifier } from './core/classify.ts'
 import type { AnyJob, FailedHook, RunMiddleware } from './core/definition.ts'
 import { parseDuration } from './core/duration.ts'
 import type { Duration } from './core/duration.ts'
-import { MillraceError } from './core/errors.ts'
 import { DEFAULTS } from './core/limits.ts'
 import { checkKnownOptions, invalidOption } from './core/names.ts'
 import type { SystemPolicy } from './core/policy.ts'
@@ -17,17 +16,15 @@ import type { Logger } from './runtime/logger.ts'
 import { createRuntime } from './runtime/runtime.ts'
 import type { Runtime } from './runtime/runtime.ts'
 import type { Backend } from './store/ports.ts'
+import { openStores } from './stores.ts'
+import type { StoreOptions } from './stores.ts'
 import { checkDeadline } from './worker/worker.ts'
 import type { Worker } from './worker/worker.ts'
 import { Works } from './works.ts'
 import type { WorkOptions } from './works.ts'
 
-export interface MillraceOptions<Known extends readonly AnyJob[]> {
+export interface MillraceOptions<Known extends readonly AnyJob[]> extends StoreOptions {
   readonly jobs: Known
-  /** Where jobs are kept: `memory()` for tests and experiments. */
-  readonly backend?: Backend
-  /** Several stores by name; one of them is `default`. Instead of `backend`. */
-  readonly connections?: Readonly<Record<string, Backend>>
   /** For queues that nobody declares: attempts, retry, priority, limits, retention. */
   readonly defaults?: ClientOptions<Known>['defaults']
   readonly queues?: ClientOptions<Known>['queues']
@@ -58,6 +55,9 @@ export interface Millrace<Known extends readonly AnyJob[] = readonly AnyJob[]> e
 
 const OPTIONS = [
   'jobs',
+  'postgres',
+  'schema',
+  'dataDir',
   'backend',
   'connections',
   'defaults',
@@ -77,11 +77,11 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
   options: MillraceOptions<Known>,
 ): Promise<Millrace<Known>> {
   checkOptions(options)
-  const connections = connectionsOf(options)
   const runtime = createRuntime({ ...options.runtime, ...(options.logger && { logger: options.logger }) })
   const storeTimeoutMs = parseDuration(options.storeTimeout ?? DEFAULTS.storeTimeoutMs, 'storeTimeout', { minMs: 1 })
   const hub = createEventHub(runtime.logger)
   const policy = systemPolicy(options)
+  const { connections, release } = await openStores(options, runtime.logger)
   const { internals, ...client } = createClient<Known>({
     jobs: options.jobs,
     connections,
@@ -96,7 +96,10 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
     ...(options.secrets !== undefined && { secrets: options.secrets }),
   })
   const backends = new Set(Object.values(connections))
-  await Promise.all([...backends].map((backend) => backend.start()))
+  await startAll(backends).catch(async (error: unknown) => {
+    await release()
+    throw error
+  })
   const works = new Works({
     runtime,
     internals,
@@ -113,7 +116,8 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
     const consumers = await Promise.allSettled([internals.stopConsumers()])
     const workers = await Promise.allSettled([works.stop(deadlineMs)])
     const stores = await Promise.allSettled([...backends].map((backend) => backend.stop()))
-    const failed = [...consumers, ...workers, ...stores].find(({ status }) => status === 'rejected')
+    const servers = await Promise.allSettled([release()])
+    const failed = [...consumers, ...workers, ...stores, ...servers].find(({ status }) => status === 'rejected')
     if (failed?.status === 'rejected') throw failed.reason
   }
 
@@ -127,6 +131,15 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
     },
     [Symbol.asyncDispose]: () => (stopping ??= stopAll(DEFAULTS.drainDeadlineMs)),
   }
+}
+
+/** All or none: those that started are stopped again. */
+async function startAll(backends: ReadonlySet<Backend>): Promise<void> {
+  const started = await Promise.allSettled([...backends].map((backend) => backend.start().then(() => backend)))
+  const failed = started.find((one) => one.status === 'rejected')
+  if (failed === undefined) return
+  await Promise.allSettled(started.map((one) => (one.status === 'fulfilled' ? one.value.stop() : undefined)))
+  throw failed.reason
 }
 
 function checkOptions(options: MillraceOptions<readonly AnyJob[]>): void {
@@ -154,26 +167,4 @@ function systemPolicy({ classify, unknownErrors = 'retry' }: MillraceOptions<rea
     throw invalidOption('unknownErrors', unknownErrors, "'retry' or 'fail'")
   }
   return { classifiers: classify === undefined ? [] : [classify], unknownErrors }
-}
-
-/** `memory` without its parentheses is the usual slip. */
-function checkBackend(backend: Backend, what: string): Backend {
-  if (typeof backend === 'object' && backend !== null && 'jobs' in backend && 'capabilities' in backend) return backend
-  throw invalidOption(what, backend, 'a backend such as memory()')
-}
-
-function connectionsOf(options: MillraceOptions<readonly AnyJob[]>): Readonly<Record<string, Backend>> {
-  const { backend, connections } = options
-  if (backend !== undefined && connections !== undefined) {
-    throw new MillraceError('INVALID_OPTION', 'createMillrace takes either `backend` or `connections`, not both')
-  }
-  if (backend !== undefined) return { default: checkBackend(backend, 'backend') }
-  if (connections !== undefined) {
-    for (const [name, one] of Object.entries(connections)) checkBackend(one, `connections.${name}`)
-    return connections
-  }
-  throw new MillraceError(
-    'INVALID_OPTION',
-    'createMillrace needs a place to keep jobs: pass `backend: memory()`, or `connections` with several by name',
-  )
 }

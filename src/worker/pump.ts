@@ -1,9 +1,11 @@
 // The one conversation of a worker with its store: settlements out, new jobs in, fused in one round trip.
 //
-// It is either idle or in a cycle. A settlement starts a cycle at once when idle; during a cycle
-// settlements gather and go out together with the next call (group commit). A call whose fate is unknown
-// leaves its settlements to be sent again (they are idempotent) and makes the worker suspect: before it
-// claims again it asks the store what it holds and gives back whatever it knows nothing about.
+// A settlement starts a call at once when none is under way; during a call settlements gather and go out together
+// with the next one (group commit). Where the store answers calls of a worker in order, a second call may follow
+// the first before its answer, if it is worth a call: then the store works on one while the jobs of the other run.
+// A call whose fate is unknown leaves its settlements to be sent again (they are idempotent) and makes the worker
+// suspect: before it claims again, and when nothing is under way any more, it asks the store what it holds and gives
+// back whatever it knows nothing about.
 import { decideOutcome } from '../core/decide.ts'
 import type { ClaimedJob, LeaseRef, WorkerId } from '../core/job.ts'
 import { LIMITS } from '../core/limits.ts'
@@ -25,8 +27,10 @@ export interface Demand {
 export interface PumpOptions {
   readonly runtime: Runtime
   readonly jobs: JobStore
-  /** What to claim now, or null. Asked right before each call. */
-  readonly demand: () => Demand | null
+  /** Calls that may be under way at once: more than 1 only where the store answers them in order. */
+  readonly callsMax: number
+  /** What to claim now, or null, with so many asked for and not yet answered. Asked right before each call. */
+  readonly demand: (asked: number) => Demand | null
   /** Reports of runs that wait to be sent; they go before settlements. */
   readonly reports: () => readonly Settlement[]
   readonly onClaimed: (jobs: readonly ClaimedJob[], demand: Demand, reply: ClaimReply) => void
@@ -46,14 +50,21 @@ const BACKOFF_MIN_MS = 100
 const BACKOFF_MAX_MS = 5_000
 /** The longest stretch of cycles without letting timers and input go first. */
 const BREATHE_EVERY_MS = 5
+/** A call behind another one must carry this much: fewer settlements and claims wait for the answer of the first. */
+const WORTH_A_CALL = 32
 
 export class Pump {
   readonly #options: PumpOptions
   #waiting: Settlement[] = []
   /** Sent once without an answer; they go first, so that reports and endings keep their order. */
   #unsent: Settlement[] = []
-  #woken = false
-  #cycle: Promise<void> | undefined
+  #calls = 0
+  /** Asked for by the calls under way. */
+  #asked = 0
+  /** The call under way keeps its order with one that follows it: both claim. */
+  #mayFollow = false
+  #frontFailed = false
+  #planned = false
   #retryTimer: Timer | undefined
   #failures = 0
   #suspect = false
@@ -72,7 +83,7 @@ export class Pump {
   }
 
   get #isIdle(): boolean {
-    return this.#cycle === undefined && this.#waiting.length === 0 && this.#unsent.length === 0
+    return this.#calls === 0 && !this.#planned && this.#waiting.length === 0 && this.#unsent.length === 0
   }
 
   settle(settlement: Settlement): void {
@@ -82,10 +93,10 @@ export class Pump {
 
   /** There may be something to send or to claim. */
   wake(): void {
-    this.#woken = true
-    if (this.#cycle !== undefined || this.#retryTimer !== undefined) return
+    if (this.#planned || this.#retryTimer !== undefined) return
     // A microtask later, so that everything that ends in the same turn goes out together.
-    this.#cycle = Promise.resolve().then(() => this.#run())
+    this.#planned = true
+    queueMicrotask(() => this.#callAll())
   }
 
   /** A call was lost in an earlier moment of this life: check what is held before claiming again. */
@@ -99,34 +110,57 @@ export class Pump {
     this.#retryTimer = undefined
   }
 
-  async #run(): Promise<void> {
-    try {
-      // Whoever wakes us while the last call finds nothing to do must not be overheard.
-      do {
-        this.#woken = false
-        while (await this.#once());
-      } while (this.#woken)
-      this.#cycle = undefined
-      if (this.#isIdle) for (const resolve of this.#onIdle.splice(0)) resolve()
-    } catch (error) {
-      this.#cycle = undefined
-      this.#backOff(error)
-    }
+  #callAll(): void {
+    this.#planned = false
+    while (this.#retryTimer === undefined && this.#next());
+    if (this.#isIdle) for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
-  /** One call. False: there was nothing to do. */
-  async #once(): Promise<boolean> {
-    const { runtime, jobs } = this.#options
-    if (this.#suspect && this.#options.life() !== null) await this.#checkHoldings()
-    const demand = this.#suspect ? null : this.#options.demand()
+  /** Starts the next call. False: there is nothing to do, or it has to wait for an answer. */
+  #next(): boolean {
+    if (this.#calls >= this.#options.callsMax) return false
+    if (this.#suspect && this.#options.life() !== null) {
+      if (this.#calls === 0) this.#begin(() => this.#checkHoldings(), 0)
+      return this.#calls === 0
+    }
+    const isBehind = this.#calls > 0
+    if (isBehind && !this.#isWorthACall()) return false
+    const demand = this.#suspect ? null : this.#options.demand(this.#asked)
+    if (isBehind && demand === null) return false
     const batch = this.#nextBatch()
     if (demand === null && batch.length === 0) return false
+    this.#mayFollow = demand !== null
+    this.#begin(() => this.#exchange(demand, batch, isBehind), demand?.limit ?? 0)
+    return true
+  }
+
+  #isWorthACall(): boolean {
+    return this.#mayFollow && this.#unsent.length === 0 && this.#waiting.length >= WORTH_A_CALL
+  }
+
+  #begin(call: () => Promise<void>, limit: number): void {
+    this.#calls += 1
+    this.#asked += limit
+    void call()
+      .then(
+        () => this.#breathe(),
+        (error: unknown) => this.#backOff(error),
+      )
+      .then(() => {
+        this.#calls -= 1
+        this.#asked -= limit
+        if (this.#calls === 0) this.#frontFailed = false
+        this.wake()
+      })
+  }
+
+  async #exchange(demand: Demand | null, batch: readonly Settlement[], isBehind: boolean): Promise<void> {
+    const { runtime, jobs } = this.#options
     const settle = batch.map(({ transition }) => transition)
     runtime.failpoint('pump.before-call')
     try {
       if (demand === null) {
-        const verdicts = await jobs.apply(settle)
-        this.#deliver(batch, verdicts)
+        this.#deliver(batch, await jobs.apply(settle))
       } else {
         const reply = await jobs.claim({ ...demand, settle })
         runtime.failpoint('pump.after-claim')
@@ -134,13 +168,14 @@ export class Pump {
         this.#options.onClaimed(reply.jobs, demand, reply)
       }
     } catch (error) {
-      if (!isPlanted('settlement-forgotten')) this.#unsent = [...batch, ...this.#unsent]
+      // They go out again in the order they were made.
+      if (isPlanted('settlement-forgotten')) this.#unsent = []
+      else this.#unsent = isBehind && this.#frontFailed ? [...this.#unsent, ...batch] : [...batch, ...this.#unsent]
+      this.#frontFailed = true
       if (demand !== null && !isPlanted('claim-not-recovered')) this.#suspect = true
       throw error
     }
     this.#failures = 0
-    await this.#breathe()
-    return true
   }
 
   #nextBatch(): readonly Settlement[] {
@@ -181,6 +216,7 @@ export class Pump {
   }
 
   #backOff(error: unknown): void {
+    if (this.#retryTimer !== undefined) return
     const { runtime } = this.#options
     this.#failures += 1
     const ceilingMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(this.#failures - 1, 10))

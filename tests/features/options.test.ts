@@ -9,7 +9,8 @@ describe('memory', () => {
   test.each<readonly [string, object]>([
     ['a backend that was not called', { backend: memory }],
     ['a backend by name', { backend: 'memory' }],
-    ['no backend', {}],
+    ['both backend and postgres', { backend: memory(), postgres: 'postgres://localhost/x' }],
+    ['a postgres that is no url', { postgres: 5 }],
     ['a connection that is null', { connections: { default: null } }],
     ['both backend and connections', { backend: memory(), connections: { default: memory() } }],
     ['an unknown option', { backend: memory(), bakend: 1 }],

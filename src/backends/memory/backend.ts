@@ -25,6 +25,7 @@ const CAPABILITIES: Capabilities = {
   transactional: false,
   atomicAcrossQueues: true,
   payloadSearch: true,
+  orderedCalls: 1,
   threadLiveness: null,
 }
 

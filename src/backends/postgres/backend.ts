@@ -1,10 +1,10 @@
 // The PostgreSQL backend: the durable ledger. Ports over SQL functions, one round trip per call; time is the database's.
-import { randomUUID } from 'node:crypto'
 import { checkKnownOptions, invalidOption } from '../../core/names.ts'
 import { systemClock } from '../../runtime/clock.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { silentLogger } from '../../runtime/logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { createRuntime } from '../../runtime/runtime.ts'
 import type { Backend, Capabilities } from '../../store/ports.ts'
 import { postgresBatches } from './batches.ts'
 import type { BeatOptions } from './beat.ts'
@@ -56,6 +56,7 @@ export function postgres(options: PostgresOptions): Backend {
     prepare: true,
     logger,
   }
+  const runtime = createRuntime({ clock, logger })
   const connections = new Connections(connecting)
   const doorbell: Doorbell = new Doorbell({
     clock,
@@ -63,12 +64,11 @@ export function postgres(options: PostgresOptions): Backend {
     onListeners: (some) => listener.want(some),
   })
   const listener = new Listener({
-    options: connecting,
     connections,
     channel: `millrace:${schema}`,
-    self: randomUUID(),
+    self: runtime.newId(),
     clock,
-    random: Math.random,
+    random: runtime.random,
     logger,
     onPayload: (payload) => doorbell.heard(payload),
     onBack: () => doorbell.ringEverything(),
@@ -118,6 +118,7 @@ function capabilitiesOf(options: ConnectionOptions, schema: string): Capabilitie
     transactional: true,
     atomicAcrossQueues: true,
     payloadSearch: true,
+    orderedCalls: 2,
     threadLiveness: { module: beatModule(), options: beat },
   }
 }

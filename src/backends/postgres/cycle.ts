@@ -13,7 +13,7 @@ import type { Row, Value } from './connections.ts'
 import { Floors } from './floors.ts'
 import { LaneShare } from './lanes.ts'
 import type { QueueSettingsCache } from './queue-cache.ts'
-import { prepared } from './store.ts'
+import { statement } from './store.ts'
 import type { PostgresStore } from './store.ts'
 import { bigintArray, intArray, textArray, uuidArray } from './wire.ts'
 
@@ -28,17 +28,15 @@ export interface Cycle {
   /** No claim of this worker up to this number takes anything any more. */
   fence(worker: WorkerId, claimNo: number): void
   /** The worker has ended. */
-  forget(worker: WorkerId): void
+  forget(worker: WorkerId): Promise<void>
 }
 
 const NOTHING: readonly Value[] = [null, null, null, null, null]
 
 export function createCycle(store: PostgresStore, settings: QueueSettingsCache): Cycle {
-  const cycle = prepared(
-    store,
-    'jobs.claim',
-    'select * from millrace.cycle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)',
-  )
+  const sql = 'select * from millrace.cycle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)'
+  const claiming = statement(store, 'jobs.claim', sql)
+  const applying = statement(store, 'jobs.apply', sql)
   const views = new Map<string, QueueView>()
   // The store keeps the number of a claim that took something. Claims that found nothing write nothing at all, so
   // that an idle worker costs no commit; their numbers are kept here, where all claims of a worker come by.
@@ -67,7 +65,7 @@ export function createCycle(store: PostgresStore, settings: QueueSettingsCache):
       const known = queues.map((queue) => settings.laneSettings(queue))
       const floors = queues.map((queue) => viewOf(queue).floors.get())
       const owed = queues.map((queue, index) => viewOf(queue).share.owed(limit, known[index]!))
-      const rows = await cycle(
+      const rows = await store.connections.runOrdered(request.worker, claiming, [
         request.worker,
         request.claimNo,
         textArray(queues),
@@ -77,7 +75,7 @@ export function createCycle(store: PostgresStore, settings: QueueSettingsCache):
         intArray(owed.map(([normal]) => normal)),
         intArray(owed.map(([, low]) => low)),
         ...settleValues(parts),
-      )
+      ])
       const head = parseHead(rows[0])
       const claimed = takeRows(rows, queues)
       const jobs: ClaimedJob[] = []
@@ -101,14 +99,18 @@ export function createCycle(store: PostgresStore, settings: QueueSettingsCache):
     async apply(transitions) {
       if (transitions.length === 0) return []
       const parts = splitSettle(transitions)
-      const rows = await cycle('', 0, textArray([]), 0, null, ...NOTHING, ...settleValues(parts))
+      const values = ['', 0, textArray([]), 0, null, ...NOTHING, ...settleValues(parts)]
+      const rows = await store.connections.run(applying, values)
       const head = parseHead(rows[0])
       store.doorbell.ringAll(head.rings)
       return settled(transitions, parts, head)
     },
 
     fence: (worker, claimNo) => void claimNos.set(worker, Math.max(claimNos.get(worker) ?? 0, claimNo)),
-    forget: (worker) => void claimNos.delete(worker),
+    async forget(worker) {
+      claimNos.delete(worker)
+      await store.connections.endOrdered(worker)
+    },
   }
 }
 

@@ -4,8 +4,7 @@
 import pg from 'pg'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { poolConfig } from './connections.ts'
-import type { ConnectionOptions, Connections, Statement } from './connections.ts'
+import type { Connections, Statement } from './connections.ts'
 import { storeError } from './pg-errors.ts'
 
 const PROBE_MS = 2_000
@@ -13,7 +12,6 @@ const BACKOFF_MIN_MS = 100
 const BACKOFF_MAX_MS = 10_000
 
 export interface ListenerParts {
-  readonly options: ConnectionOptions
   readonly connections: Connections
   readonly channel: string
   /** This process, so that it does not hear itself. */
@@ -70,7 +68,7 @@ export class Listener {
       statement_timeout: __,
       lock_timeout: ___,
       ...config
-    } = poolConfig(this.#parts.options, ' listen')
+    } = this.#parts.connections.config(' listen')
     const client = new pg.Client(config)
     client.on('error', (error) => this.#lost(client, error))
     client.on('end', () => this.#lost(client, undefined))

@@ -53,7 +53,7 @@ export async function migrationHolders(client: ClientBase, schema: string): Prom
   )
 }
 
-/** Asks again and again, on its own connection, until `work` ends; answers whom it saw last. */
+/** Asks again and again, on its own connection, until `work` ends, and tells whom it sees. */
 export async function watchBlockers<Value>(
   watcher: { readonly client: ClientBase; readonly pid: number; readonly clock: Clock; readonly everyMs: number },
   work: () => Promise<Value>,
@@ -69,13 +69,13 @@ export async function watchBlockers<Value>(
       if (blockers.length > 0) seen(blockers)
     }
   }
-  // The watcher only explains; if it fails, the migration goes on without an explanation.
-  const watching = watch().catch(() => undefined)
+  // It only explains: a failure is no matter, and nobody waits for its last question. Behind a pooler with a single
+  // connection to give, the answer comes when our own transaction has ended.
+  watch().catch(() => undefined)
   try {
     return await work()
   } finally {
     done.abort()
-    await watching
   }
 }
 

@@ -89,9 +89,11 @@ export function tooOld(record: SchemaRecord, set: MigrationSet, schema: string):
 }
 
 /** Differences between the history in the database and the migrations of this package. */
-export function historyDrift(record: SchemaRecord, { migrations }: MigrationSet): readonly string[] {
+export function historyDrift(record: SchemaRecord, set: MigrationSet): readonly string[] {
   const applied = new Map(record.applied.map((one) => [one.version, one]))
-  return migrations.flatMap((migration) => {
+  const newer =
+    record.version > latestOf(set) ? [`version ${record.version} is newer than this package: upgrade it`] : []
+  const changed = set.migrations.flatMap((migration) => {
     const title = titleOf(migration)
     const found = applied.get(migration.version)
     if (found === undefined) {
@@ -110,6 +112,7 @@ export function historyDrift(record: SchemaRecord, { migrations }: MigrationSet)
           `${title} was changed after it was applied: restore its text, or go down to ${migration.version - 1} and up again`,
         ]
   })
+  return [...newer, ...changed]
 }
 
 /** Functions, views and triggers that somebody changed by hand, and indexes that were never finished. */

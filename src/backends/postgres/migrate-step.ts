@@ -131,10 +131,12 @@ async function runWatched(
   step: Step,
   seen: (blockers: readonly Blocker[]) => void,
 ): Promise<void> {
-  if (openSecond === undefined) return step.run(client)
+  // Without it we can still migrate, only explain less.
+  const second = await openSecond?.().catch(() => undefined)
+  if (second === undefined) return step.run(client)
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
   const watcher = {
-    client: await openSecond(),
+    client: second,
     pid: rows[0]?.pid ?? 0,
     clock: runtime.clock,
     everyMs: limits.lockTimeoutMs / WATCHES_PER_TRY,

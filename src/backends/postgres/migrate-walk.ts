@@ -39,7 +39,7 @@ export async function walk({ context, set, by, plan }: Walk): Promise<readonly P
     const isDue = async (inside: ClientBase): Promise<boolean> =>
       sameStep(plan(await readRecord(inside, schema), done), planned)
     const result = await perform(context, set, by, planned, isDue).catch((error: unknown) => {
-      throw sqlStateOf(error) === '42501' && !record.isInstalled ? mayNotCreate(schema, error) : error
+      throw sqlStateOf(error) === '42501' ? mayNotMigrate(schema, record, error) : error
     })
     if (result === 'done') {
       runtime.logger.info({ schema, step: titleOfStep(planned) }, 'schema migrated')
@@ -83,12 +83,12 @@ function sameStep(now: Planned | undefined, planned: Planned): boolean {
   return now !== undefined && titleOfStep(now) === titleOfStep(planned)
 }
 
-function mayNotCreate(schema: string, error: unknown): MillraceError {
-  const { details } = storeError(error, 'create schema')
-  return new MillraceError(
-    'STORE_REFUSED',
-    `this user may not create schema ${schema}: as an administrator run \`create schema ${schema} authorization <user>\`, ` +
-      `or \`grant create on database <database> to <user>\`, or run \`millrace migrate up\` with another user`,
-    { cause: error, details },
-  )
+function mayNotMigrate(schema: string, { isInstalled }: SchemaRecord, error: unknown): MillraceError {
+  const { details } = storeError(error, 'migrate')
+  const advice = isInstalled
+    ? `this user does not own schema ${schema} and may not migrate it: run \`millrace migrate up\` as its owner`
+    : `this user may not create schema ${schema}: as an administrator run \`create schema ${schema} authorization <user>\`, ` +
+      `or \`grant create on database <database> to <user>\`, or run \`millrace migrate up\` as another user`
+  const said = error instanceof Error ? ` (${error.message})` : ''
+  return new MillraceError('STORE_REFUSED', `${advice}${said}`, { cause: error, details })
 }

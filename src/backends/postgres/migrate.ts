@@ -57,6 +57,7 @@ export function createMigrator(options: MigratorOptions): Migrator {
   const { migrations = EMBEDDED_SET.migrations, functions = EMBEDDED_SET.functions } = options
   const set = checkSet({ migrations, functions })
   const latest = latestOf(set)
+  const limits = { ...STEP_LIMITS, ...limitsOf(options) }
   const connections = openConnections(options)
   const by = `${hostname()} pid ${process.pid}`
   const { clock, random, logger } = createRuntime(definedOf(options))
@@ -67,7 +68,6 @@ export function createMigrator(options: MigratorOptions): Migrator {
     const run = async (): Promise<Value> => {
       try {
         const client = await connections.first()
-        const limits = { ...STEP_LIMITS, ...limitsOf(options) }
         const { openSecond } = connections
         return await work({
           client,

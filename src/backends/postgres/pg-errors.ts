@@ -127,7 +127,7 @@ function meaningOf(error: unknown): Meaning {
 
 /** The name stands in quotes in every language of the server. */
 function missingDatabase(message: string): Meaning {
-  const name = /["'«„“]([^"'»“”]+)["'»“”]/.exec(message)?.[1]
+  const name = /["'«»„“]([^"'«»“”]+)["'«»“”]/.exec(message)?.[1]
   return refused(`the database does not exist: \`create database "${name ?? '…'}"\`, or correct its name in the url`)
 }
 

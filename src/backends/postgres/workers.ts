@@ -37,8 +37,8 @@ export function postgresWorkers(store: PostgresStore, cycle: Cycle): WorkerStore
       return parseBeat(row?.[0])
     },
     async retire(id) {
-      cycle.forget(id)
       await bury(textArray([id]), null)
+      await cycle.forget(id)
     },
     async list() {
       return (await list()).map(parseWorker)

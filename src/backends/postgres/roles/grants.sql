@@ -5,6 +5,7 @@
 -- It may be run again at any time, and must be after each upgrade: it takes everything back and grants it anew, in
 -- one transaction. The reasons for each grant are in docs/roles.md.
 begin;
+set local search_path = pg_catalog;
 
 do $roles$
 declare

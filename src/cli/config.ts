@@ -1,0 +1,22 @@
+// What a configuration file says: the options of `createMillrace`, and how `millrace work` runs them. Kept
+// free of the rest of the command line, because every configuration file imports it.
+import type { AnyJob } from '../core/definition.ts'
+import type { MillraceOptions } from '../millrace.ts'
+import type { WorkOptions } from '../works.ts'
+
+export type MillraceConfig<Known extends readonly AnyJob[] = readonly AnyJob[]> = Omit<
+  MillraceOptions<Known>,
+  'postgres' | 'runtime'
+> & {
+  /** As of `createMillrace`; undefined, such as a variable that is not set, is the same as nothing. */
+  readonly postgres?: MillraceOptions<Known>['postgres'] | undefined
+  /** What `millrace work` and `millrace dev` do when their flags say nothing else. */
+  readonly work?: WorkOptions
+}
+
+/** For the types: answers what it was given. */
+export function defineConfig<const Known extends readonly AnyJob[]>(
+  config: MillraceConfig<Known>,
+): MillraceConfig<Known> {
+  return config
+}

@@ -1,0 +1,26 @@
+// Everything a command takes from its process, as one value, so that tests run commands without one.
+import type { Readable } from 'node:stream'
+
+export interface Screen {
+  write(text: string): void
+  /** A terminal: tables are cut to its width, and colours are welcome. */
+  readonly isTty: boolean
+  readonly columns: number
+}
+
+export type StopSignal = 'SIGINT' | 'SIGTERM'
+
+export interface CliIo {
+  /** Data, and nothing else. */
+  readonly stdout: Screen
+  /** Logs, questions, progress and errors. */
+  readonly stderr: Screen
+  readonly stdin: Readable & { readonly isTTY?: boolean }
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly cwd: string
+  /** While somebody listens, a signal does not end the process. Answers the way to stop listening. */
+  onSignal(listener: (signal: StopSignal) => void): () => void
+  /** At once, whatever still runs. */
+  exit(code: number): void
+  rssBytes(): number
+}

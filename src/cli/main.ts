@@ -1,0 +1,50 @@
+#!/usr/bin/env node
+// The executable `millrace`: the process as the command line sees it, and nothing else.
+import { EXIT } from './exit-codes.ts'
+import type { CliIo, Screen, StopSignal } from './io.ts'
+import { runCli } from './run-cli.ts'
+
+const COLUMNS = 80
+
+const listeners = new Set<(signal: StopSignal) => void>()
+
+function screen(stream: NodeJS.WriteStream): Screen {
+  return {
+    write: (text) => void stream.write(text),
+    get isTty() {
+      return stream.isTTY
+    },
+    get columns() {
+      // Undefined without a terminal, whatever the types say.
+      return (stream.columns as number | undefined) ?? COLUMNS
+    },
+  }
+}
+
+const io: CliIo = {
+  stdout: screen(process.stdout),
+  stderr: screen(process.stderr),
+  stdin: process.stdin,
+  env: process.env,
+  cwd: process.cwd(),
+  onSignal(listener) {
+    listeners.add(listener)
+    return () => listeners.delete(listener)
+  },
+  exit: (code) => process.exit(code),
+  rssBytes: () => process.memoryUsage.rss(),
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    if (listeners.size === 0) process.exit(EXIT.interrupted)
+    for (const listener of listeners) listener(signal)
+  })
+}
+
+// `millrace jobs ls | head`: whoever read has gone, there is nobody left to tell anything.
+process.stdout.on('error', () => process.exit(EXIT.done))
+
+const code = await runCli(process.argv.slice(2), io)
+// A configuration may hold connections of its own open; the command is done all the same.
+process.stdout.write('', () => process.exit(code))

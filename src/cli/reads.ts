@@ -1,0 +1,67 @@
+// What operators ask and the client does not answer: who works, how much of a limit is used, what time the store
+// has. Read from the backends themselves.
+import { DEFAULTS } from '../core/limits.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { isDiagnosable } from '../store/diagnosis.ts'
+import type { Check } from '../store/diagnosis.ts'
+import type { LimitUse } from '../store/limit-store.ts'
+import type { Backend } from '../store/ports.ts'
+import type { WorkerRecord } from '../store/worker-store.ts'
+
+export interface SeenWorker extends WorkerRecord {
+  readonly connection: string
+}
+
+export interface StoreClock {
+  readonly nowMs: number
+  /** How far the clock of this process is ahead of the store's; half the round trip is the error. */
+  readonly skewMs: number
+  readonly roundTripMs: number
+}
+
+export interface Reads {
+  workers(): Promise<readonly SeenWorker[]>
+  /** Of a whole queue, or of one key of it. */
+  limitUse(connection: string, queue: string, key?: string): Promise<LimitUse | null>
+  clock(connection?: string): Promise<StoreClock | null>
+  /** The checks that backends bring themselves. */
+  checks(): Promise<readonly Check[]>
+}
+
+export function createReads(connections: Readonly<Record<string, Backend>>, clock: Clock): Reads {
+  return {
+    async workers() {
+      const lists = Object.entries(connections).map(async ([connection, backend]) =>
+        (await backend.workers.list()).map((worker) => ({ ...worker, connection })),
+      )
+      return (await Promise.all(lists)).flat()
+    },
+    limitUse: async (connection, queue, key) => (await connections[connection]?.limits.inspect(queue, key)) ?? null,
+    async clock(connection = 'default') {
+      const backend = connections[connection]
+      if (backend === undefined) return null
+      const [sentMs, localMs] = [clock.monoMs(), clock.nowMs()]
+      const { nowMs } = await backend.schedules.due(0)
+      const roundTripMs = clock.monoMs() - sentMs
+      return { nowMs, roundTripMs, skewMs: localMs + roundTripMs / 2 - nowMs }
+    },
+    async checks() {
+      const own = Object.entries(connections).map(async ([name, backend]): Promise<readonly Check[]> => {
+        if (!isDiagnosable(backend)) return []
+        // One that cannot even say what to check is a finding too.
+        return backend
+          .diagnose()
+          .catch((error: unknown) => [{ name: `${name} backend`, run: () => Promise.reject(error) }])
+      })
+      return (await Promise.all(own)).flat()
+    },
+  }
+}
+
+/** Within this time after its last heartbeat the jobs of a dead worker have been given to others. */
+const SILENT_MAX_MS = 1.5 * DEFAULTS.workerTtlMs
+
+/** Nobody declares workers dead while nobody runs maintenance, so the age of the heartbeat counts too. */
+export function isLive(worker: Pick<WorkerRecord, 'state' | 'lastBeatAtMs'>, nowMs: number): boolean {
+  return worker.state === 'alive' && nowMs - worker.lastBeatAtMs <= SILENT_MAX_MS
+}

@@ -1,0 +1,107 @@
+// Which store a command works on, and who said so. A flag goes before our own variable, that before the
+// configuration file, and that before DATABASE_URL, which most projects set for something else as well.
+import { existsSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { PG_MAJOR } from '../backends/embedded/files.ts'
+import type { PostgresOptions } from '../backends/postgres/backend.ts'
+import type { AnyJob } from '../core/definition.ts'
+import type { MillraceOptions } from '../millrace.ts'
+import type { Backend } from '../store/ports.ts'
+import { CliError } from './cli-error.ts'
+import { CONFIG_NAMES, loadConfig } from './config-file.ts'
+import type { LoadModule, LoadedConfig } from './config-file.ts'
+import type { MillraceConfig } from './config.ts'
+import type { CliIo } from './io.ts'
+import { maskUrls } from './mask.ts'
+
+/** The flags that every command has. */
+export interface GlobalFlags {
+  readonly config?: string
+  readonly postgres?: string
+  readonly schema?: string
+  readonly json?: boolean
+  readonly color?: boolean
+}
+
+export interface Settings {
+  readonly loaded: LoadedConfig | null
+  /** For `createMillrace`, all but the store; no jobs without a configuration file. */
+  readonly options: Omit<MillraceOptions<readonly AnyJob[]>, StoreOption>
+  readonly work: MillraceConfig['work']
+  readonly store: StoreChoice
+}
+
+type StoreOption = 'postgres' | 'schema' | 'dataDir' | 'backend' | 'connections'
+
+export type StoreChoice = {
+  /** For people; a URL has its password masked. */
+  readonly shown: string
+  /** `--postgres`, the name of a variable, or of the configuration file. */
+  readonly from: string
+} & (
+  | { readonly kind: 'postgres'; readonly server: PostgresServer }
+  | { readonly kind: 'embedded'; readonly dir: string; readonly schema?: string }
+  | { readonly kind: 'backends'; readonly connections: Readonly<Record<string, Backend>> }
+)
+
+export type PostgresServer = Omit<PostgresOptions, 'logger' | 'clock'>
+
+export interface SettingsNeeds {
+  /** This command runs or enqueues jobs, so their definitions must be known. */
+  readonly jobs?: string
+  /** Starting a database of its own is what this command is for. */
+  readonly embedded?: boolean
+}
+
+export async function readSettings(
+  io: Pick<CliIo, 'cwd' | 'env'>,
+  flags: GlobalFlags,
+  needs: SettingsNeeds,
+  load?: LoadModule,
+): Promise<Settings> {
+  const loaded = await loadConfig(io.cwd, flags.config, load)
+  if (loaded === null && needs.jobs !== undefined) {
+    const message = `${needs.jobs} needs to know your jobs, and there is no ${CONFIG_NAMES[0]} in this folder or above: write one with millrace init, or name one with --config FILE`
+    throw new CliError('CONFIG_NOT_FOUND', message)
+  }
+  const { work, postgres, schema, dataDir, backend, connections, ...options } = loaded?.config ?? { jobs: [] }
+  const store = chooseStore(io, flags, loaded, needs)
+  return { loaded, work, store, options }
+}
+
+function chooseStore(
+  { env, cwd }: Pick<CliIo, 'cwd' | 'env'>,
+  flags: GlobalFlags,
+  loaded: LoadedConfig | null,
+  needs: SettingsNeeds,
+): StoreChoice {
+  const { config = null, path = '' } = loaded ?? {}
+  const file = basename(path)
+  const named = flags.schema ?? (env['MILLRACE_SCHEMA'] || config?.schema)
+  const schema = named === undefined ? {} : { schema: named }
+  const postgres = (server: PostgresServer, from: string): StoreChoice => {
+    checkUrl(server.url, from)
+    return { kind: 'postgres', shown: maskUrls(server.url), from, server: { ...server, ...schema } }
+  }
+  if (flags.postgres !== undefined) return postgres({ url: flags.postgres }, '--postgres')
+  if (env['MILLRACE_DATABASE_URL']) return postgres({ url: env['MILLRACE_DATABASE_URL'] }, 'MILLRACE_DATABASE_URL')
+  const own = config?.connections ?? (config?.backend && { default: config.backend })
+  if (own !== undefined) return { kind: 'backends', shown: `the backend of ${file}`, from: file, connections: own }
+  if (config?.postgres) {
+    return postgres(typeof config.postgres === 'string' ? { url: config.postgres } : config.postgres, file)
+  }
+  if (env['DATABASE_URL']) return postgres({ url: env['DATABASE_URL'] }, 'DATABASE_URL')
+  const dir = resolve(loaded === null ? cwd : dirname(path), config?.dataDir ?? '.millrace')
+  // Looking at a folder must not start a database in it.
+  if (needs.embedded || loaded !== null || existsSync(join(dir, `pg${PG_MAJOR}`))) {
+    return { kind: 'embedded', shown: 'the embedded PostgreSQL', from: 'no store was named', dir, ...schema }
+  }
+  const message = `there is no store to work on: pass --postgres URL, set DATABASE_URL, or go to a folder with a ${CONFIG_NAMES[0]}`
+  throw new CliError('NO_STORE', message)
+}
+
+function checkUrl(url: unknown, from: string): void {
+  if (typeof url === 'string' && /^postgres(?:ql)?:\/\//i.test(url)) return
+  const message = `${from} does not name a PostgreSQL server: write postgres://user:password@host:5432/database`
+  throw new CliError('USAGE', message)
+}
