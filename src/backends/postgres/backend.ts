@@ -5,13 +5,16 @@ import type { Clock } from '../../runtime/clock.ts'
 import { silentLogger } from '../../runtime/logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
+import type { Diagnosable } from '../../store/diagnosis.ts'
 import type { Backend, Capabilities } from '../../store/ports.ts'
 import { postgresBatches } from './batches.ts'
 import type { BeatOptions } from './beat.ts'
 import { Connections } from './connections.ts'
 import type { ConnectionOptions } from './connections.ts'
 import { createCycle } from './cycle.ts'
+import { diagnosePostgres } from './diagnose.ts'
 import { Doorbell } from './doorbell.ts'
+import { createInside } from './inside.ts'
 import { postgresJobs } from './jobs.ts'
 import { postgresLimits } from './limits.ts'
 import { Listener } from './listener.ts'
@@ -44,7 +47,7 @@ const CONNECT_TIMEOUT_MS = 10_000
 const STATEMENT_TIMEOUT_MS = 30_000
 const LOCK_TIMEOUT_MS = 5_000
 
-export function postgres(options: PostgresOptions): Backend {
+export function postgres(options: PostgresOptions): Backend & Diagnosable {
   const { url, schema = 'millrace', clock = systemClock, logger = silentLogger } = check(options)
   const connecting: ConnectionOptions = {
     url,
@@ -87,6 +90,8 @@ export function postgres(options: PostgresOptions): Backend {
     notes: postgresNotes(store),
     wakeups: doorbell,
     capabilities: capabilitiesOf(connecting, schema),
+    diagnose: diagnosePostgres(store, url),
+    inside: createInside(schema),
     async start() {
       connections.open()
       try {

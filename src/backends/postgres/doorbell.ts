@@ -33,6 +33,7 @@ export class Doorbell implements Wakeups {
   readonly #windows = new Map<string, Window>()
   /** Jobs whose end somebody in another process awaits, and until when that is believed. */
   readonly #watched = new Map<string, number>()
+  #finishedListeners = 0
   #outbox = new Set<string>()
   #flushing = false
 
@@ -46,13 +47,17 @@ export class Doorbell implements Wakeups {
       const listeners = this.#listeners.get(topic)
       if (listeners === undefined) this.#listeners.set(topic, new Set([onHint]))
       else listeners.add(onHint)
-      if (topic.startsWith('finished:')) this.#post(`watch:${topic.slice('finished:'.length)}`)
+      if (!topic.startsWith('finished:')) continue
+      if (listeners === undefined) this.#finishedListeners += 1
+      this.#post(`watch:${topic.slice('finished:'.length)}`)
     }
     if (wasEmpty && this.#listeners.size > 0) this.#parts.onListeners(true)
     return () => {
       for (const topic of topics) {
         const listeners = this.#listeners.get(topic)
-        if (listeners?.delete(onHint) === true && listeners.size === 0) this.#listeners.delete(topic)
+        if (listeners?.delete(onHint) !== true || listeners.size > 0) continue
+        this.#listeners.delete(topic)
+        if (topic.startsWith('finished:')) this.#finishedListeners -= 1
       }
       if (this.#listeners.size === 0) this.#parts.onListeners(false)
     }
@@ -60,7 +65,7 @@ export class Doorbell implements Wakeups {
 
   /** Does anybody, here or elsewhere, await the end of a job? Without, no topic is built for each of them. */
   get hasWatchers(): boolean {
-    return this.#watched.size > 0 || this.#listeners.size > 0
+    return this.#watched.size > 0 || this.#finishedListeners > 0
   }
 
   /** After a commit: rings here at once and tells the others. */
@@ -97,6 +102,7 @@ export class Doorbell implements Wakeups {
     for (const { timer } of this.#windows.values()) timer?.cancel()
     this.#windows.clear()
     this.#listeners.clear()
+    this.#finishedListeners = 0
     this.#watched.clear()
   }
 

@@ -22,10 +22,48 @@ create or replace function millrace.insert_in_transaction(jobs json) returns jso
 security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
-  reply json := millrace.insert_jobs(jobs, true);
+  reply json := millrace.insert_plain_json(jobs);
 begin
+  if reply is null then reply := millrace.insert_jobs(jobs, true); end if;
   perform millrace.tell_after_commit(reply->>'rings');
   return reply;
+end $$;
+
+-- The same for jobs that no gate, key or parent concerns, set by set: 10000 of them in 0.3 s instead of 3.4. Null: they
+-- are not of that kind. As insert-rows.ts isPlain and plainValues.
+create or replace function millrace.insert_plain_json(jobs json) returns json language plpgsql as $$
+declare
+  plain boolean;
+  queues text[];
+  given record;
+  written record;
+begin
+  select bool_and(coalesce(j.job->>'unique', j.job->>'parents', j.job->>'group', j.job->>'limit_key', j.job->>'schedule_name', j.job->>'replay_of') is null)
+         and count(distinct (j.job->>'id')::uuid) = count(*)
+         and count(distinct concat_ws(' ', j.job->>'batch', j.job->>'inside')) = 1,
+         array_agg(distinct j.job->>'queue')
+  into plain, queues from json_array_elements(jobs) as j(job);
+  if plain is not true then return null; end if;
+  select array_agg(j.id order by j.position) as ids, array_agg(array_position(queues, j.queue) order by j.position) as queue_index,
+         array_agg(j.name order by j.position) as names, array_agg(j.payload order by j.position) as payloads,
+         array_agg(j.timeout_ms order by j.position) as timeouts, array_agg(j.priority order by j.position) as priorities,
+         array_agg(j.max_attempts order by j.position) as attempts, array_agg(j.delay_ms order by j.position) as delays,
+         array_agg(j.run_at_ms order by j.position) as run_ats, array_agg(j.meta order by j.position) as metas,
+         array_agg(j.tags::text order by j.position) as tag_lists, min(j.batch::text)::uuid as batch, coalesce(bool_or(j.inside), false) as inside
+  into given
+  from rows from (json_to_recordset(jobs) as (id uuid, queue text, name text, payload text, timeout_ms int, priority int, max_attempts int,
+                                              delay_ms bigint, run_at_ms bigint, meta text, tags text[], batch uuid, inside boolean))
+    with ordinality as j(id, queue, name, payload, timeout_ms, priority, max_attempts, delay_ms, run_at_ms, meta, tags, batch, inside, position);
+  select * into written from millrace.insert_plain(given.ids, queues, given.queue_index, given.names, given.payloads, given.timeouts,
+    given.priorities, given.attempts, given.delays, given.run_ats, given.metas, given.tag_lists, given.batch, given.inside);
+  if written.gated then return null; end if;
+  if written.refusal is not null then
+    return json_build_object('refusal', json_build_object('code', written.refusal, 'jobId', given.ids[1], 'batch', given.batch));
+  end if;
+  return json_build_object(
+    'results', (select json_agg(json_build_array(i.id, case when i.id = any(written.known) then 'already' else 'inserted' end) order by i.position)
+                from unnest(given.ids) with ordinality as i(id, position)),
+    'rings', concat(written.rings, (select string_agg('ready:' || q.name, chr(10)) from unnest(queues) as q(name))));
 end $$;
 
 -- As apply_changes, with all consequences; what they lock stays locked until the commit.
