@@ -1,29 +1,50 @@
 // The command line of the benchmark, as a pure function: arguments in, a plan or a reason to stop out.
 import { parseArgs } from 'node:util'
 import { SCENARIOS, SYSTEMS } from './catalogue.ts'
-import type { Cell } from './catalogue.ts'
-import type { Scenario } from './scenario.ts'
+import { allTargets, cellsOf, scenarioOf, targetsOf } from './plan.ts'
+import type { Cell } from './plan.ts'
+import { CAP_MS } from './scenario.ts'
 
 export type Command =
   | { readonly kind: 'help' }
   | { readonly kind: 'wrong'; readonly message: string }
   | { readonly kind: 'run'; readonly cells: readonly Cell[]; readonly runs: number; readonly json: string | undefined }
 
-const RUNS_DEFAULT = 5
+const RUNS_DEFAULT = 3
 const RUNS_MAX = 1000
 const JOBS_MAX = 100_000_000
 
 export const USAGE = `npm run bench -- [options]
 
-  --only SYSTEM[:BACKEND],…   measure only these (${Object.keys(SYSTEMS).join(', ')})
+Measures Millrace and its peers on this machine, one after the other, under the same durability.
+
+  --only SYSTEM[:BACKEND],…   measure only these systems
   --scenario NAME,…           run only these scenarios
-  --runs N                    runs per cell, each in a fresh process (default ${RUNS_DEFAULT})
+  --runs N                    runs per system and scenario (default ${RUNS_DEFAULT}); medians are reported
   --jobs N                    jobs per run instead of the default of the scenario
   --json FILE                 write the results as JSON
   --help                      show this
 
+Systems:
+${Object.entries(SYSTEMS)
+  .map(([name, { backends }]) => `  ${name.padEnd(26)}  ${backends.join(', ')}`)
+  .join('\n')}
+
 Scenarios:
-${SCENARIOS.map(({ name, says }) => `  ${name.padEnd(26)}  ${says}`).join('\n')}`
+${SCENARIOS.map(({ name, says }) => `  ${name.padEnd(26)}  ${says}`).join('\n')}
+
+How it measures:
+  The first use installs the peers into bench/peers. The benchmark starts its own PostgreSQL; every measurement
+  gets a fresh database and fresh processes, all on the same Node. Systems take turns within a scenario, so that
+  they share the moods of the machine. A backlog is analysed before it is worked off, as autovacuum would do. A job
+  counts as finished when the store says so. A run stops after ${CAP_MS / 1000} s; its rate is then that of the jobs done so
+  far, and the table says so.
+
+Examples:
+  npm run bench -- --scenario drain-100 --runs 5
+  npm run bench -- --only millrace:memory
+  npm run bench -- --only graphile-worker-tuned,pg-boss --scenario latency-idle,latency-500 --json latency.json
+  npm run bench -- --runs 1 --jobs 5000                        a quick look at everything`
 
 export function parseCommand(argv: readonly string[]): Command {
   try {
@@ -44,46 +65,12 @@ export function parseCommand(argv: readonly string[]): Command {
     if (values.json === '') throw new Error('--json needs the name of a file')
     const targets = values.only === undefined ? allTargets() : list('--only', values.only).flatMap(targetsOf)
     const scenarios = values.scenario === undefined ? SCENARIOS : list('--scenario', values.scenario).map(scenarioOf)
-    return { kind: 'run', cells: plan(targets, scenarios, jobs), runs, json: values.json }
+    const cells = cellsOf(targets, scenarios, jobs)
+    if (cells.length === 0) throw new Error(`--scenario ${values.scenario}: needs a database, not memory`)
+    return { kind: 'run', cells, runs, json: values.json }
   } catch (error) {
     return { kind: 'wrong', message: error instanceof Error ? error.message : String(error) }
   }
-}
-
-interface Target {
-  readonly system: string
-  readonly backend: string
-}
-
-/** Scenario by scenario, so that the systems one compares are measured right after each other. */
-function plan(targets: readonly Target[], scenarios: readonly Scenario[], jobs: number | undefined): readonly Cell[] {
-  return scenarios.flatMap((scenario) =>
-    targets.map(({ system, backend }) => {
-      const usual = backend === 'memory' ? scenario.jobs.memory : scenario.jobs.other
-      return { system, backend, scenario: scenario.name, jobs: Math.min(jobs ?? usual, scenario.jobsMax ?? Infinity) }
-    }),
-  )
-}
-
-function allTargets(): readonly Target[] {
-  return Object.keys(SYSTEMS).flatMap(targetsOf)
-}
-
-function targetsOf(text: string): readonly Target[] {
-  const [system = '', backend, ...rest] = text.split(':')
-  const entry = Object.hasOwn(SYSTEMS, system) ? SYSTEMS[system] : undefined
-  if (entry === undefined || rest.length > 0) {
-    throw new Error(`--only ${text}: no such system; there are ${Object.keys(SYSTEMS).join(', ')}`)
-  }
-  if (backend === undefined) return entry.backends.map((name) => ({ system, backend: name }))
-  if (entry.backends.includes(backend)) return [{ system, backend }]
-  throw new Error(`--only ${text}: ${system} is measured on ${entry.backends.join(', ')}`)
-}
-
-function scenarioOf(name: string): Scenario {
-  const scenario = SCENARIOS.find((one) => one.name === name)
-  if (scenario !== undefined) return scenario
-  throw new Error(`--scenario ${name}: no such scenario; there are ${SCENARIOS.map((one) => one.name).join(', ')}`)
 }
 
 function list(flag: string, text: string): readonly string[] {

@@ -1,10 +1,11 @@
-// What the benchmark says at the end: one row per cell and metric, as a table for people and as JSON for
-// programs. The shape of the JSON is stable; fields are only ever added.
+// What the benchmark says at the end, for programs. The shape of the JSON is stable; fields are only ever added.
 import { readFileSync } from 'node:fs'
 import { cpus, platform, release, totalmem } from 'node:os'
 import { SYSTEMS } from './catalogue.ts'
-import type { Cell } from './catalogue.ts'
-import { UNITS } from './scenario.ts'
+import type { Peers } from './peers.ts'
+import type { Cell } from './plan.ts'
+import type { BenchServer } from './postgres.ts'
+import { CAP_MS, METRICS, METRIC_NAMES } from './scenario.ts'
 import type { Measurement, Metric } from './scenario.ts'
 import { summarise } from './stats.ts'
 import type { Summary } from './stats.ts'
@@ -12,28 +13,56 @@ import type { Summary } from './stats.ts'
 export interface Row extends Cell, Summary {
   readonly metric: Metric
   readonly unit: string
+  readonly durability: string
+  /** What to know before reading the numbers. */
+  readonly note?: string
 }
 
 export interface Report {
   readonly machine: { readonly cpu: string; readonly cores: number; readonly memoryGiB: number; readonly os: string }
+  /** That ran every measurement. */
   readonly node: string
   readonly versions: Readonly<Record<string, string>>
-  /** By `system:backend`. */
+  /** By `system:backend`, as the settings. */
   readonly durability: Readonly<Record<string, string>>
+  readonly settings: Readonly<Record<string, string>>
+  /** About the whole run. */
+  readonly notes: readonly string[]
   readonly results: readonly Row[]
 }
 
-export function rowsOf(cell: Cell, measurements: readonly Measurement[]): readonly Row[] {
-  const metrics = (Object.keys(UNITS) as Metric[]).filter((metric) => measurements[0]?.[metric] !== undefined)
-  return metrics.map((metric) => {
-    const values = measurements.flatMap((measurement) => measurement[metric] ?? [])
-    return { ...cell, metric, ...summarise(values), unit: UNITS[metric] }
-  })
+/** What measured, beside the measured. */
+export interface Equipment {
+  readonly peers: Pick<Peers, 'nodeVersion' | 'versions'>
+  /** Absent when nothing needed it. */
+  readonly server?: Pick<BenchServer, 'version' | 'notes'> | undefined
 }
 
-export function reportOf(results: readonly Row[]): Report {
+export function rowsOf(cell: Cell, measurements: readonly Measurement[]): readonly Row[] {
+  const metrics = METRIC_NAMES.filter((metric) => measurements[0]?.values[metric] !== undefined)
+  const note = capNote(cell, measurements)
+  return metrics.map((metric) => ({
+    ...cell,
+    metric,
+    ...summarise(measurements.flatMap(({ values }) => values[metric] ?? [])),
+    unit: METRICS[metric].unit,
+    durability: SYSTEMS[cell.system]?.durability[cell.backend] ?? 'unknown',
+    ...(note !== undefined && { note }),
+  }))
+}
+
+function capNote({ jobs }: Cell, measurements: readonly Measurement[]): string | undefined {
+  const done = measurements.flatMap(({ cappedAtJobs }) => cappedAtJobs ?? [])
+  if (done.length === 0) return undefined
+  const least = Math.min(...done)
+  const most = done.length < measurements.length ? jobs : Math.max(...done)
+  return `stopped after ${CAP_MS / 1000} s with ${least === most ? least : `${least} to ${most}`} of ${jobs} jobs done`
+}
+
+export function reportOf(results: readonly Row[], { peers, server }: Equipment): Report {
   const [cpu] = cpus()
-  const durability = results.map((row) => [`${row.system}:${row.backend}`, durabilityOf(row)] as const)
+  const bySystem = (say: (row: Row) => string): Readonly<Record<string, string>> =>
+    Object.fromEntries(results.map((row) => [`${row.system}:${row.backend}`, say(row)]))
   return {
     machine: {
       cpu: cpu?.model ?? 'unknown',
@@ -41,51 +70,26 @@ export function reportOf(results: readonly Row[]): Report {
       memoryGiB: Math.round(totalmem() / 2 ** 30),
       os: `${platform()} ${release()}`,
     },
-    node: process.version,
-    versions: { millrace: versionOf('../package.json'), zod: versionOf('../node_modules/zod/package.json') },
-    durability: Object.fromEntries(durability),
+    node: peers.nodeVersion,
+    versions: versionsOf(results, { peers, server }),
+    durability: bySystem(({ durability }) => durability),
+    settings: bySystem(({ system }) => SYSTEMS[system]?.settings ?? 'unknown'),
+    notes: server?.notes ?? [],
     results,
   }
 }
 
-export function tableOf({ machine, node, results }: Report): string {
-  const head = ['system', 'backend', 'scenario', 'jobs', 'metric', 'median', 'min', 'max', 'unit', 'runs', 'durability']
-  const lines = results.map((row) => [
-    row.system,
-    row.backend,
-    row.scenario,
-    String(row.jobs),
-    row.metric,
-    digits(row.median),
-    digits(row.min),
-    digits(row.max),
-    row.unit,
-    String(row.runs),
-    durabilityOf(row),
-  ])
-  const widths = head.map((title, column) => Math.max(title.length, ...lines.map((line) => line[column]!.length)))
-  const print = (cells: readonly string[]): string =>
-    cells
-      .map((cell, column) => (isNumber(cell) ? cell.padStart(widths[column]!) : cell.padEnd(widths[column]!)))
-      .join('  ')
-  const about = `${machine.cores} × ${machine.cpu}, ${machine.memoryGiB} GiB, ${machine.os}, Node ${node}`
-  return [about, '', ...[head, ...lines].map((line) => print(line).trimEnd())].join('\n')
-}
-
-function durabilityOf({ system, backend }: Cell): string {
-  return SYSTEMS[system]?.durability[backend] ?? 'unknown'
+function versionsOf(results: readonly Row[], { peers, server }: Equipment): Readonly<Record<string, string>> {
+  const used = new Set(results.flatMap(({ system }) => SYSTEMS[system]?.package ?? []))
+  return {
+    millrace: versionOf('../package.json'),
+    zod: versionOf('../node_modules/zod/package.json'),
+    ...Object.fromEntries(Object.entries(peers.versions).filter(([name]) => used.has(name))),
+    ...(server && { postgresql: server.version, pg: versionOf('../node_modules/pg/package.json') }),
+  }
 }
 
 function versionOf(manifest: string): string {
   // The manifest of a package that npm installed.
   return (JSON.parse(readFileSync(new URL(manifest, import.meta.url), 'utf8')) as { version: string }).version
-}
-
-/** Three digits that matter; whole numbers from a thousand up. */
-function digits(value: number): string {
-  return Math.abs(value) >= 1000 ? String(Math.round(value)) : String(Number(value.toPrecision(3)))
-}
-
-function isNumber(text: string): boolean {
-  return text !== '' && !Number.isNaN(Number(text))
 }

@@ -1,13 +1,14 @@
 // The child of a benchmark: measures the one cell it is sent, replies and exits.
-import { SCENARIOS, SYSTEMS } from './catalogue.ts'
-import type { Cell } from './catalogue.ts'
-import type { Reply } from './child.ts'
+import { SCENARIOS } from './catalogue.ts'
+import type { Order, Reply } from './child.ts'
 import type { Measurement } from './scenario.ts'
+import { openStage } from './stage.ts'
 
-async function measure({ system, backend, scenario, jobs }: Cell): Promise<Measurement> {
-  const open = await (await SYSTEMS[system]!.load()).open(backend)
-  const measurement = await SCENARIOS.find(({ name }) => name === scenario)!.run(open, jobs)
-  await open.close()
+async function measure({ cell, server }: Order): Promise<Measurement> {
+  const scenario = SCENARIOS.find(({ name }) => name === cell.scenario)!
+  const stage = await openStage({ system: cell.system, backend: cell.backend, aim: scenario.aim, server })
+  const measurement = await scenario.run(stage, cell.jobs)
+  await stage.close()
   return measurement
 }
 
@@ -18,8 +19,8 @@ function reply(answer: Reply): void {
 
 // Nobody is left to reply to.
 process.once('disconnect', () => process.exit(1))
-process.once('message', (cell: Cell) => {
-  measure(cell).then(
+process.once('message', (order: Order) => {
+  measure(order).then(
     (measurement) => reply({ measurement }),
     (error: unknown) => reply({ error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
   )

@@ -1,34 +1,52 @@
-// What a scenario is, and the two clocks every one of them reads.
-import type { OpenSystem } from './system.ts'
+// What a scenario is, what it plays on and what it answers.
+import type { Crew, CrewOptions } from './crew.ts'
+import type { Database } from './database.ts'
+import type { Aim, OpenSystem } from './system.ts'
 
-export const UNITS = {
-  jobs_per_s: 'jobs/s',
-  cpu_us_per_job: 'µs',
-  p50_ms: 'ms',
-  p99_ms: 'ms',
-  bytes_per_job: 'bytes',
-} as const
+export const METRICS = {
+  jobs_per_s: { unit: 'jobs/s', better: 'more' },
+  unheld_jobs_per_s: { unit: 'jobs/s', better: 'more' },
+  ratio: { unit: '×', better: 'more' },
+  p50_ms: { unit: 'ms', better: 'less' },
+  p99_ms: { unit: 'ms', better: 'less' },
+  bytes_per_job: { unit: 'bytes', better: 'less' },
+  cpu_us_per_job: { unit: 'µs', better: 'less' },
+  server_cpu_us_per_job: { unit: 'µs', better: 'less' },
+  wal_bytes_per_job: { unit: 'bytes', better: 'less' },
+} as const satisfies Readonly<Record<string, { readonly unit: string; readonly better: 'more' | 'less' }>>
 
-export type Metric = keyof typeof UNITS
-export type Measurement = Readonly<Partial<Record<Metric, number>>>
+export type Metric = keyof typeof METRICS
+/** What a scenario is about comes before what it costs. */
+export const METRIC_NAMES = Object.keys(METRICS) as readonly Metric[]
+export type Values = Readonly<Partial<Record<Metric, number>>>
+
+export interface Measurement {
+  readonly values: Values
+  /** Jobs done when the time was over; absent: all of them. */
+  readonly cappedAtJobs?: number
+}
 
 export interface Scenario {
   readonly name: string
   readonly says: string
+  readonly aim: Aim
   /** Unless `--jobs` says otherwise, by backend; `other` for those not named. */
-  readonly jobs: { readonly memory: number; readonly other: number }
+  readonly jobs: { readonly memory?: number; readonly other: number }
   /** The most it takes, whatever `--jobs` says; absent: no bound of its own. */
   readonly jobsMax?: number
-  run(system: OpenSystem, jobs: number): Promise<Measurement>
+  run(stage: Stage, jobs: number): Promise<Measurement>
 }
 
-/** Starts both clocks; the answer stops them. Processor time is that of the whole process, all threads. */
-export function startClocks(): (jobs: number) => Measurement {
-  const startMs = performance.now()
-  const startCpu = process.cpuUsage()
-  return (jobs) => {
-    const seconds = (performance.now() - startMs) / 1000
-    const { user, system } = process.cpuUsage(startCpu)
-    return { jobs_per_s: jobs / seconds, cpu_us_per_job: (user + system) / jobs }
-  }
+export interface Stage {
+  readonly system: OpenSystem
+  /** Absent where jobs live in memory. */
+  readonly database: Database | undefined
+  /** Workers for this place; with a database in processes of their own. */
+  crew(options: CrewOptions): Promise<Crew>
+  /** The same system in another fresh place. */
+  another(): Promise<Stage>
+  close(): Promise<void>
 }
+
+/** How long a measurement goes on at most. What is done by then gives the rate, and the report says so. */
+export const CAP_MS = 15_000

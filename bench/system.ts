@@ -2,8 +2,19 @@
 // in the way its own documentation recommends; the scenarios are the same for all.
 
 export interface System {
-  open(backend: string): Promise<OpenSystem>
+  /** Makes what it needs in the store; several processes may open the same place one after the other. */
+  open(place: Place): Promise<OpenSystem>
 }
+
+export interface Place {
+  readonly backend: string
+  /** Of the database; absent where jobs live in memory. */
+  readonly url?: string
+  readonly aim: Aim
+}
+
+/** What the scenario is about, for systems that are set up differently for each. */
+export type Aim = 'enqueue' | 'throughput' | 'latency'
 
 /** About 200 bytes as JSON. `seq` counts up, so that a scenario can tell jobs apart. */
 export interface Payload {
@@ -16,6 +27,8 @@ export interface OpenSystem {
   enqueue(payload: Payload): Promise<void>
   /** One round trip if the system can. */
   enqueueMany(payloads: readonly Payload[]): Promise<void>
+  /** Asks the store how many jobs wait or run: a job counts until its completion is committed. */
+  unfinished(): Promise<number>
   /** Starts one worker; resolves when it has started. */
   work(options: WorkOptions): Promise<RunningWorker>
   close(): Promise<void>
@@ -23,30 +36,21 @@ export interface OpenSystem {
 
 export interface WorkOptions {
   readonly concurrency: number
-  /** Called by the handler as its first act; absent: the handler does nothing at all. */
-  readonly onStart?: (seq: number) => void
-  /** Called when the completion of a job is known to be stored. */
-  readonly onCompleted?: () => void
+  /** The handler calls it as its first act, and does nothing else. */
+  readonly onStart: (seq: number) => void
 }
 
 export interface RunningWorker {
   stop(): Promise<void>
 }
 
+/** Connections of every peer and process, as far as the system lets one choose. */
+export const POOL_SIZE = 20
+
 const BODY = 'x'.repeat(140)
 
 export function payload(seq: number): Payload {
   return { seq, to: 'someone@example.com', body: BODY }
-}
-
-/** The most that one bulk call takes. */
-const BULK_MAX = 10_000
-
-/** Fills the queue before a measurement. */
-export async function fill(system: OpenSystem, jobs: number): Promise<void> {
-  for (let first = 0; first < jobs; first += BULK_MAX) {
-    await system.enqueueMany(payloads(first, Math.min(BULK_MAX, jobs - first)))
-  }
 }
 
 export function payloads(first: number, count: number): readonly Payload[] {

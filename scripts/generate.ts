@@ -1,12 +1,13 @@
-// `npm run generate`: writes the documents that are derived from code.
+// `npm run generate`: writes the documents that are derived from code, and the module with the SQL files.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { EMBEDDED_SQL } from './embed-sql.ts'
 import { GENERATED_DOCS } from './render-docs.ts'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
-for (const { path, render } of GENERATED_DOCS) {
+for (const { path, render } of [...GENERATED_DOCS, EMBEDDED_SQL]) {
   const file = join(root, path)
   mkdirSync(dirname(file), { recursive: true })
   writeFileSync(file, render())

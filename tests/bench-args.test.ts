@@ -1,8 +1,21 @@
-// The benchmark's command line and its statistics: what a wrong flag says, what a median is.
+// The benchmark's command line, its plan and its statistics: what a wrong flag says, who is measured when, what
+// a median is.
 import { describe, expect, test } from 'vitest'
 import { USAGE, parseCommand } from '../bench/args.ts'
-import { rowsOf } from '../bench/report.ts'
+import { SCENARIOS, SYSTEMS } from '../bench/catalogue.ts'
+import type { Clocks } from '../bench/clocks.ts'
+import type { Crew } from '../bench/crew.ts'
+import { untilFinished } from '../bench/finish.ts'
+import { cellsOf, turnsOf } from '../bench/plan.ts'
+import type { Cell } from '../bench/plan.ts'
+import { ratiosOf } from '../bench/ratios.ts'
+import { reportOf, rowsOf } from '../bench/report.ts'
+import type { Row } from '../bench/report.ts'
+import type { Metric } from '../bench/scenario.ts'
+import { parseStat } from '../bench/server-cpu.ts'
 import { median, percentile, summarise } from '../bench/stats.ts'
+import type { OpenSystem } from '../bench/system.ts'
+import { tableOf, textOf } from '../bench/table.ts'
 
 function cells(...argv: string[]) {
   const command = parseCommand(argv)
@@ -13,9 +26,11 @@ function cells(...argv: string[]) {
 describe('arguments', () => {
   test('without any, every scenario runs on every system with its own number of jobs', () => {
     const command = parseCommand([])
-    expect(command).toMatchObject({ kind: 'run', runs: 5, json: undefined })
+    expect(command).toMatchObject({ kind: 'run', runs: 3, json: undefined })
     expect(cells()).toContainEqual({ system: 'millrace', backend: 'memory', scenario: 'drain-100', jobs: 200_000 })
-    expect(new Set(cells().map(({ scenario }) => scenario)).size).toBe(7)
+    expect(cells()).toContainEqual({ system: 'pg-boss', backend: 'postgres', scenario: 'drain-100', jobs: 50_000 })
+    expect(new Set(cells().map(({ scenario }) => scenario))).toEqual(new Set(SCENARIOS.map(({ name }) => name)))
+    expect(new Set(cells().map(({ system }) => system))).toEqual(new Set(Object.keys(SYSTEMS)))
   })
 
   test('systems, backends and scenarios can be chosen, in the order given', () => {
@@ -23,24 +38,29 @@ describe('arguments', () => {
       { system: 'millrace', backend: 'memory', scenario: 'footprint', jobs: 50 },
       { system: 'millrace', backend: 'memory', scenario: 'drain-1', jobs: 50 },
     ])
-    expect(cells('--only', 'millrace').length).toBe(cells().length)
+    expect(cells('--only', 'bullmq,pg-boss', '--scenario', 'drain-1').map(({ system }) => system)).toEqual([
+      'bullmq',
+      'pg-boss',
+    ])
   })
 
   test('a name given twice is measured once', () => {
-    expect(cells('--scenario', 'drain-1, drain-1').length).toBe(1)
+    expect(cells('--only', 'pg-boss', '--scenario', 'drain-1, drain-1').length).toBe(1)
   })
 
   test('a scenario that waits between jobs bounds their number', () => {
-    expect(cells('--scenario', 'latency-idle', '--jobs', '1000000')).toMatchObject([{ jobs: 1000 }])
+    expect(cells('--only', 'bullmq', '--scenario', 'latency-idle', '--jobs', '1000000')).toMatchObject([{ jobs: 1000 }])
   })
 
   test('runs and the file for the results are taken', () => {
-    expect(parseCommand(['--runs', '3', '--json', 'out.json'])).toMatchObject({ runs: 3, json: 'out.json' })
+    expect(parseCommand(['--runs', '7', '--json', 'out.json'])).toMatchObject({ runs: 7, json: 'out.json' })
   })
 
-  test('--help is answered before anything else is checked', () => {
+  test('--help is answered before anything else is checked, and names all there is', () => {
     expect(parseCommand(['--help', '--runs', 'x'])).toEqual({ kind: 'help' })
-    expect(USAGE).toContain('drain-100')
+    for (const name of [...Object.keys(SYSTEMS), ...SCENARIOS.map((scenario) => scenario.name)]) {
+      expect(USAGE).toContain(`  ${name} `)
+    }
   })
 
   test.each([
@@ -51,6 +71,7 @@ describe('arguments', () => {
     [['--only', 'millrace:tape'], 'measured on memory'],
     [['--only', 'millrace:memory:x'], 'no such system'],
     [['--only', ','], 'at least one'],
+    [['--only', 'millrace:memory', '--scenario', 'drain-100x2'], 'needs a database'],
     [['--scenario', 'drain-7'], 'no such scenario'],
     [['--runs', '0'], 'whole number'],
     [['--runs', '1.5'], 'whole number'],
@@ -61,6 +82,83 @@ describe('arguments', () => {
     const command = parseCommand(argv)
     expect(command.kind).toBe('wrong')
     expect(command).toHaveProperty('message', expect.stringContaining(reason))
+  })
+})
+
+describe('plan', () => {
+  const targets = [
+    { system: 'millrace', backend: 'memory' },
+    { system: 'pg-boss', backend: 'postgres' },
+    { system: 'bullmq', backend: 'postgres' },
+  ]
+
+  test('systems take turns within a scenario, and a scenario is done before the next begins', () => {
+    const scenarios = SCENARIOS.filter(({ name }) => name === 'drain-1' || name === 'footprint')
+    const turns = turnsOf(cellsOf(targets, scenarios, undefined), 2)
+    expect(turns.map(({ cell, run }) => `${cell.scenario} ${cell.system} ${run}`)).toEqual([
+      'drain-1 millrace 1',
+      'drain-1 pg-boss 1',
+      'drain-1 bullmq 1',
+      'drain-1 millrace 2',
+      'drain-1 pg-boss 2',
+      'drain-1 bullmq 2',
+      'footprint millrace 1',
+      'footprint pg-boss 1',
+      'footprint bullmq 1',
+      'footprint millrace 2',
+      'footprint pg-boss 2',
+      'footprint bullmq 2',
+    ])
+  })
+
+  test('memory is left out where a scenario needs several processes or a database', () => {
+    const planned = cellsOf(targets, SCENARIOS, undefined)
+    const without = SCENARIOS.filter(
+      ({ name }) => !planned.some(({ backend, scenario }) => backend === 'memory' && scenario === name),
+    )
+    expect(without.map(({ name }) => name)).toEqual(['drain-100x2', 'held-transaction'])
+  })
+})
+
+describe('the end of a measurement', () => {
+  /** A store that answers these counts one after the other, one second apart, and clocks that stop once. */
+  function setup(counts: readonly number[]) {
+    const stops: number[] = []
+    let asked = 0
+    const never = (): never => {
+      throw new Error('not part of this test')
+    }
+    const system: OpenSystem = {
+      unfinished: async () => counts[asked++] ?? 0,
+      enqueue: never,
+      enqueueMany: never,
+      work: never,
+      close: never,
+    }
+    const clocks: Clocks = { elapsedMs: () => asked * 1000, stop: () => void stops.push(asked), values: never }
+    // All handlers have started before anybody asks.
+    const crew: Crew = {
+      isLocal: true,
+      handled: async () => true,
+      start: never,
+      stop: never,
+      cpuUs: never,
+      starts: never,
+      close: never,
+    }
+    return { stops, finish: () => untilFinished({ system, crew, clocks, handled: 9, capMs: 4000 }) }
+  }
+
+  test('it is not when the last handler has started, but when the store has no unfinished job', async () => {
+    const { stops, finish } = setup([5, 2, 0])
+    expect(await finish()).toBe(0)
+    expect(stops).toEqual([3])
+  })
+
+  test('when the time is over the clocks stop, and what is left does not count', async () => {
+    const { stops, finish } = setup([9, 8, 7, 6, 5, 4])
+    expect(await finish()).toBe(5)
+    expect(stops).toEqual([4])
   })
 })
 
@@ -92,15 +190,85 @@ describe('statistics', () => {
     expect(() => percentile([1], 0)).toThrow('percentile')
   })
 
-  test('each metric of a cell becomes one row with its unit', () => {
-    const cell = { system: 'millrace', backend: 'memory', scenario: 'drain-1', jobs: 10 }
+  test('processor time is read from the fields behind a name with spaces and brackets', () => {
+    const fields = 'S 1 1 1 0 -1 4194560 10 20 0 0 150 50 7 3 20 0 1 0 99'
+    expect(parseStat(`42 (postgres: a) (b) ${fields}`)).toEqual({ own: 200, inherited: 10 })
+  })
+})
+
+describe('report', () => {
+  const cell: Cell = { system: 'pg-boss', backend: 'postgres', scenario: 'drain-1', jobs: 10 }
+  const equipment = { peers: { nodeVersion: 'v1.2.3', versions: { 'pg-boss': '9.9.9', bullmq: '8.8.8' } } }
+
+  function row(system: string, backend: string, metric: Metric, value: number): Row {
+    return rowsOf({ ...cell, system, backend }, [{ values: { [metric]: value } }])[0]!
+  }
+
+  test('each metric of a cell becomes one row with its unit and its durability', () => {
     const rows = rowsOf(cell, [
-      { jobs_per_s: 100, cpu_us_per_job: 5 },
-      { jobs_per_s: 300, cpu_us_per_job: 7 },
+      { values: { jobs_per_s: 100, cpu_us_per_job: 5 } },
+      { values: { jobs_per_s: 300, cpu_us_per_job: 7 } },
     ])
+    const durability = 'fsync, synchronous_commit on'
     expect(rows).toEqual([
-      { ...cell, metric: 'jobs_per_s', median: 200, min: 100, max: 300, runs: 2, unit: 'jobs/s' },
-      { ...cell, metric: 'cpu_us_per_job', median: 6, min: 5, max: 7, runs: 2, unit: 'µs' },
+      { ...cell, metric: 'jobs_per_s', median: 200, min: 100, max: 300, runs: 2, unit: 'jobs/s', durability },
+      { ...cell, metric: 'cpu_us_per_job', median: 6, min: 5, max: 7, runs: 2, unit: 'µs', durability },
     ])
+  })
+
+  test('a run that was stopped by time says how far it came', () => {
+    const values = { jobs_per_s: 1 }
+    const noteOf = (...done: (number | undefined)[]) =>
+      rowsOf(
+        cell,
+        done.map((jobs) => ({ values, ...(jobs !== undefined && { cappedAtJobs: jobs }) })),
+      )[0]?.note
+    expect(noteOf(4, 6)).toBe('stopped after 15 s with 4 to 6 of 10 jobs done')
+    expect(noteOf(4, 4)).toBe('stopped after 15 s with 4 of 10 jobs done')
+    expect(noteOf(undefined, 4)).toBe('stopped after 15 s with 4 to 10 of 10 jobs done')
+    expect(noteOf(undefined, undefined)).toBeUndefined()
+  })
+
+  test('every system is in it with its version, durability and settings, and no other', () => {
+    const report = reportOf([row('pg-boss', 'postgres', 'jobs_per_s', 5)], equipment)
+    expect(report).toMatchObject({
+      node: 'v1.2.3',
+      versions: { 'pg-boss': '9.9.9' },
+      durability: { 'pg-boss:postgres': 'fsync, synchronous_commit on' },
+      settings: { 'pg-boss:postgres': expect.stringContaining('1000') },
+    })
+    expect(report.versions).not.toHaveProperty('bullmq')
+  })
+
+  test('Millrace is compared with each peer so that above 1 is always better', () => {
+    const rows = [
+      row('millrace', 'postgres', 'jobs_per_s', 300),
+      row('pg-boss', 'postgres', 'jobs_per_s', 100),
+      row('millrace', 'postgres', 'p99_ms', 8),
+      row('bullmq', 'postgres', 'p99_ms', 4),
+    ]
+    expect(ratiosOf(rows)).toEqual([
+      { scenario: 'drain-1', metric: 'jobs_per_s', ours: 'millrace:postgres', peer: 'pg-boss:postgres', factor: 3 },
+      { scenario: 'drain-1', metric: 'p99_ms', ours: 'millrace:postgres', peer: 'bullmq:postgres', factor: 0.5 },
+    ])
+    expect(textOf(reportOf(rows, equipment))).toContain('How many times better millrace:postgres is')
+  })
+
+  test('what lives in memory is not compared with what survives a crash', () => {
+    const rows = [row('millrace', 'memory', 'jobs_per_s', 300), row('pg-boss', 'postgres', 'jobs_per_s', 100)]
+    expect(ratiosOf(rows)).toEqual([])
+    expect(textOf(reportOf(rows, equipment))).not.toContain('How many times')
+  })
+
+  test('numbers stand to the right and words to the left', () => {
+    expect(
+      tableOf(
+        ['name', 'rate'],
+        [
+          ['a', '5'],
+          ['long name', ''],
+        ],
+      ),
+    ).toEqual(['name       rate', 'a             5', 'long name'])
   })
 })

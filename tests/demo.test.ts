@@ -1,49 +1,93 @@
-// The demo is what people see first: it must end by itself, be right, and fit the terminal.
+// The demo is what people see first: it must end by itself, be right, find its jobs again, leave no server behind,
+// and fit the terminal.
 import { spawn } from 'node:child_process'
-import { describe, expect, test } from 'vitest'
-import { differences } from '../examples/demo/outcome.ts'
+import type { ChildProcess } from 'node:child_process'
+import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, describe, expect, test } from 'vitest'
+import { earlierLines } from '../examples/demo/earlier.ts'
+import { differences, isCutShort } from '../examples/demo/outcome.ts'
 import type { RoundOutcome } from '../examples/demo/outcome.ts'
 import { countsLine, happeningLine } from '../examples/demo/plain.ts'
 import { renderCounts, renderScreen } from '../examples/demo/screen.ts'
 import type { QueueRow, Snapshot } from '../examples/demo/watch.ts'
 import { EXPECTED } from '../examples/demo/workload.ts'
+import { isRunning } from '../src/backends/embedded/processes.ts'
+import { readState } from '../src/backends/embedded/state.ts'
+import type { ServerState } from '../src/backends/embedded/state.ts'
 import { JOB_STATUSES } from '../src/index.ts'
 import type { JobStatus } from '../src/index.ts'
 import { ROOT } from './tidy/source.ts'
 
 const DEMO_MAX_MS = 30_000
+/** Lingering for a second, then a shutdown with its checkpoint. */
+const SERVER_GONE_MAX_MS = 8_000
+const POLL_MS = 20
 
-describe('the demo', () => {
-  test('ends by itself with --once, and its counts are what the workload implies', { timeout: 60_000 }, async () => {
-    const { code, output, ms } = await demo(['--once'])
-    expect(output).toContain('the counts are what the workload implies')
-    expect(output).toMatch(/^email +0 +0 +0 +0 +71 +0 +1 /m)
-    expect(output).toMatch(/^images +0 +0 +0 +0 +23 +1 +0 /m)
-    expect(output).toMatch(/^payments +0 +0 +0 +0 +9 +1 +0$/m)
-    expect(output).toMatch(/^crm +0 +0 +0 +0 +9 +1 +0$/m)
-    expect(output).toMatch(/^webhooks +0 +0 +0 +0 +10 +0 +0$/m)
-    expect(output).toMatch(/^media +0 +0 +0 +0 +4 +0 +0$/m)
-    expect(output).toMatch(/^retries 16, duplicates met 1$/m)
-    expect(output).toMatch(/^batch: 19 completed, 1 failed of 20; its callback ran once$/m)
-    expect(output).toMatch(/^dead letters 3$/m)
-    expect(output).toContain('charge-card: card declined (1 attempt)')
-    expect(output).toContain('sync-crm: CRM answered 503 (4 attempts)')
-    expect(output, 'no escape sequences without a terminal').not.toContain('\u001b')
-    expect(code).toBe(0)
-    expect(ms).toBeLessThan(DEMO_MAX_MS)
+const made: string[] = []
+
+afterAll(() => made.forEach((dir) => rmSync(dir, { recursive: true, force: true })))
+
+// Side by side: most of a round is waiting.
+describe.concurrent('the demo', { timeout: 4 * DEMO_MAX_MS }, () => {
+  test('ends by itself with --once, and a second --once finds the jobs of the first and counts its own', async () => {
+    const dir = directory()
+    const first = await demo(['--once'], dir)
+    expect(first.output).toContain(`data in ${join(dir, '.millrace')}`)
+    expect(first.output).toContain('there are no jobs of earlier runs')
+    expectRightRound(first)
+    const second = await demo(['--once'], dir)
+    expect(second.output).toMatch(/^jobs of earlier runs: .*completed 1\d\d, failed 3, cancelled 1$/m)
+    expect(second.output).toMatch(/^their last dead letters\n( {2}\S+: .* \(\d attempts?\)\n){3}/m)
+    expect(second.output).toMatch(/^in the store: .*completed 2\d\d, failed 6, cancelled 2$/m)
+    expectRightRound(second)
+    await serverGone(dir)
   })
 
-  test('stops gracefully on an interrupt', { timeout: 60_000 }, async () => {
-    const { code, output } = await demo([], 'a round of jobs is enqueued')
+  test('stops on Ctrl-C with its server, and the next run goes on with the jobs that were left', async () => {
+    const dir = directory()
+    const { code, output, server } = await demo(['--plain'], dir, 'a round of jobs is enqueued')
     expect(output).toContain('stopping: running jobs finish')
     // A worker that stops leaves nothing running.
     expect(output).toMatch(/^total +\d+ +\d+ +\d+ +0 /m)
     expect(code).toBe(0)
+    expect(server, 'the state file names the server').toBeDefined()
+    expect(await untilGone(server)).toBeLessThan(SERVER_GONE_MAX_MS)
+    const next = await demo(['--once'], dir)
+    expect(next.output).toMatch(/^\d+ of these jobs have not ended: this run goes on with them$/m)
+    // Both rounds: nothing is left of either.
+    expect(next.output).toMatch(/^in the store: completed 2\d\d, failed 6, cancelled 2$/m)
+    expectRightRound(next)
+    await serverGone(dir)
   })
 
-  test('explains itself, and refuses what it does not know', { timeout: 60_000 }, async () => {
-    expect(await demo(['--help'])).toMatchObject({ code: 0, output: expect.stringContaining('--once') as string })
-    expect(await demo(['--onec'])).toMatchObject({ code: 2, output: expect.stringContaining('--onec') as string })
+  test('does the same in memory, and leaves nothing on the disk', async () => {
+    const dir = directory()
+    const result = await demo(['--once', '--memory'], dir)
+    expectRightRound(result)
+    expect(readdirSync(dir)).toEqual([])
+    const stopped = await demo(['--memory'], dir, 'a round of jobs is enqueued')
+    expect(stopped).toMatchObject({
+      code: 0,
+      output: expect.stringContaining('stopping: running jobs finish') as string,
+    })
+  })
+
+  test('explains itself, and refuses what it does not know', async () => {
+    const dir = directory()
+    expect(await demo(['--help'], dir)).toMatchObject({ code: 0, output: expect.stringContaining('--once') as string })
+    expect(await demo(['--onec'], dir)).toMatchObject({ code: 2, output: expect.stringContaining('--onec') as string })
+  })
+
+  test('says what to do when there can be no database', async () => {
+    const dir = directory()
+    writeFileSync(join(dir, '.millrace'), 'not a directory')
+    const { code, output } = await demo(['--once'], dir)
+    expect(code).toBe(1)
+    expect(output).toContain('npm start -- --memory')
   })
 })
 
@@ -64,11 +108,37 @@ describe('the check of the counts', () => {
   })
 })
 
+test('a round that had no time to end is told from one that ended wrong', () => {
+  expect(isCutShort(rightOutcome())).toBe(false)
+  const queues = [{ name: 'email', limit: '', counts: countsOf({ queued: 1 }) }]
+  expect(isCutShort({ ...rightOutcome(), queues })).toBe(true)
+})
+
+describe('what earlier runs left', () => {
+  const queues = [{ name: 'email', limit: '', counts: countsOf({ queued: 2, completed: 40, failed: 1 }) }]
+  const deadLetters = [{ name: 'sync-crm', error: 'CRM answered 503', attempts: 4 }]
+
+  test('is told by counts, with the last dead letters and what goes on', () => {
+    expect(earlierLines({ queues, deadLetters, unfinished: 2, batch: null })).toEqual([
+      'jobs of earlier runs: queued 2, completed 40, failed 1',
+      'their last dead letters',
+      '  sync-crm: CRM answered 503 (4 attempts)',
+      '2 of these jobs have not ended: this run goes on with them',
+    ])
+  })
+
+  test('is nothing in a new store', () => {
+    const nothing = { queues: [], deadLetters: [], unfinished: 0, batch: null }
+    expect(earlierLines(nothing)).toEqual(['there are no jobs of earlier runs'])
+  })
+})
+
 describe('the live table', () => {
   const shown = { columns: 80, rows: 34, color: false }
 
   test('shows queues, throughput, running jobs, batch, schedule, dead letters and events', () => {
     const screen = renderScreen(snapshot(), shown)
+    expect(screen).toMatch(/^Millrace on PostgreSQL, data in \.millrace +10\.0 s · Ctrl-C stops$/m)
     expect(screen).toMatch(/^email +3 +0 +0 +2 +41 +1 +0 +10\/s$/m)
     expect(screen).toMatch(/^total +6 +0 +0 +4 +82 +2 +0$/m)
     expect(screen).toContain('throughput  6.0 jobs/s')
@@ -103,6 +173,7 @@ describe('the live table', () => {
 
   test('shows an empty system', () => {
     const nothing = {
+      store: 'the memory backend',
       elapsedMs: 0,
       perSecond: [0],
       retries: 0,
@@ -123,26 +194,86 @@ test('plain lines are complete by themselves', () => {
   expect(renderCounts(snapshot().queues, { columns: 80, color: false }).split('\n')).toHaveLength(4)
 })
 
-/** Runs the demo in a process of its own; `interruptAfter` sends Ctrl-C when this text appears. */
-function demo(args: readonly string[], interruptAfter?: string) {
-  return new Promise<{ code: number | null; output: string; ms: number }>((resolve, reject) => {
-    const startMs = performance.now()
-    const child = spawn(process.execPath, ['--import', 'tsx', 'examples/demo/main.ts', ...args], { cwd: ROOT })
-    const tooLong = setTimeout(() => child.kill('SIGKILL'), DEMO_MAX_MS)
-    let output = ''
-    const read = (chunk: Buffer): void => {
-      const known = interruptAfter !== undefined && output.includes(interruptAfter)
-      output += chunk.toString()
-      if (interruptAfter !== undefined && !known && output.includes(interruptAfter)) child.kill('SIGINT')
-    }
-    child.stdout.on('data', read)
-    child.stderr.on('data', read)
+interface DemoRun {
+  readonly code: number | null
+  readonly output: string
+  readonly ms: number
+  /** As the state file had it when Ctrl-C was sent. */
+  readonly server: ServerState | undefined
+}
+
+/** A project to be: anybody may look into it, as into a checkout. */
+function directory(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'millrace-demo-'))
+  chmodSync(dir, 0o755)
+  made.push(dir)
+  return dir
+}
+
+/** Runs the demo in a process of its own; with `interruptAfter` it gets a Ctrl-C when this text has appeared. */
+async function demo(args: readonly string[], cwd: string, interruptAfter?: string): Promise<DemoRun> {
+  const startMs = performance.now()
+  const tsx = createRequire(import.meta.url).resolve('tsx')
+  const main = join(ROOT, 'examples', 'demo', 'main.ts')
+  const child = spawn(process.execPath, ['--import', tsx, main, ...args], { cwd })
+  const tooLong = setTimeout(() => child.kill('SIGKILL'), DEMO_MAX_MS + 5_000)
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  const closed = new Promise<number | null>((resolve, reject) => {
     child.once('error', reject)
-    child.once('close', (code) => {
-      clearTimeout(tooLong)
-      resolve({ code, output, ms: performance.now() - startMs })
-    })
+    child.once('close', resolve)
   })
+  const needsServer = !args.includes('--memory')
+  const stateOf = (): ServerState | undefined => readState(join(cwd, '.millrace', 'state.json'))
+  let server: ServerState | undefined
+  if (interruptAfter !== undefined) {
+    const isUp = (): boolean => output.includes(interruptAfter) && (!needsServer || stateOf() !== undefined)
+    await until(() => isUp() || hasEnded(child))
+    server = stateOf()
+    child.kill('SIGINT')
+  }
+  const code = await closed
+  clearTimeout(tooLong)
+  return { code, output, server, ms: performance.now() - startMs }
+}
+
+function hasEnded(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  const deadlineMs = performance.now() + DEMO_MAX_MS
+  while (!condition() && performance.now() < deadlineMs) await sleep(POLL_MS)
+}
+
+/** How long it took until neither the server nor its guardian runs. */
+async function untilGone(server: ServerState | undefined): Promise<number> {
+  const startMs = performance.now()
+  await until(() => server === undefined || !(isRunning(server.postmaster) || isRunning(server.guardian.pid)))
+  return performance.now() - startMs
+}
+
+/** Before the directory is removed. */
+function serverGone(dir: string): Promise<number> {
+  return untilGone(readState(join(dir, '.millrace', 'state.json')))
+}
+
+function expectRightRound({ code, output, ms }: DemoRun): void {
+  expect(output).toContain('the counts are what the workload implies')
+  expect(output).toMatch(/^email +0 +0 +0 +0 +41 +0 +1 /m)
+  expect(output).toMatch(/^images +0 +0 +0 +0 +23 +1 +0 /m)
+  expect(output).toMatch(/^payments +0 +0 +0 +0 +9 +1 +0$/m)
+  expect(output).toMatch(/^crm +0 +0 +0 +0 +9 +1 +0$/m)
+  expect(output).toMatch(/^webhooks +0 +0 +0 +0 +10 +0 +0$/m)
+  expect(output).toMatch(/^media +0 +0 +0 +0 +4 +0 +0$/m)
+  expect(output).toMatch(/^retries 16, duplicates met 1$/m)
+  expect(output).toMatch(/^batch: 19 completed, 1 failed of 20; its callback ran once$/m)
+  expect(output).toMatch(/^dead letters 3$/m)
+  expect(output).toContain('charge-card: card declined (1 attempt)')
+  expect(output).toContain('sync-crm: CRM answered 503 (4 attempts)')
+  expect(output, 'no escape sequences without a terminal').not.toContain('\u001b')
+  expect(code).toBe(0)
+  expect(ms).toBeLessThan(DEMO_MAX_MS)
 }
 
 function countsOf(some: Partial<Record<JobStatus, number>>): QueueRow['counts'] {
@@ -172,6 +303,7 @@ function snapshot(): Snapshot {
     text: `sync-crm, attempt 1: CRM answered 503 ${'and more '.repeat(20)}`,
   } as const
   return {
+    store: 'PostgreSQL, data in .millrace',
     elapsedMs: 10_000,
     queues: [
       { name: 'email', counts, limit: '10/s' },

@@ -1,39 +1,30 @@
-// How fast a backlog is worked off by one worker with a handler that does nothing: the cost of the system
-// itself. The clock runs from the call that starts the worker to the last completion.
-import { startClocks } from '../scenario.ts'
-import type { Measurement, Scenario } from '../scenario.ts'
-import { fill } from '../system.ts'
-import type { OpenSystem } from '../system.ts'
+// How fast a backlog is worked off with a handler that does nothing: the cost of the system itself. The
+// clock runs from the order to start working until the store has no unfinished job.
+import { fill } from '../backlog.ts'
+import { startClocks } from '../clocks.ts'
+import { untilFinished } from '../finish.ts'
+import { CAP_MS } from '../scenario.ts'
+import type { Measurement, Scenario, Stage } from '../scenario.ts'
 
-export function drain(concurrency: number): Scenario {
+export function drain(concurrency: number, processes = 1): Scenario {
+  const each = processes === 1 ? '' : ` in each of ${processes} processes`
   return {
-    name: `drain-${concurrency}`,
-    says: `work off a backlog of no-op jobs, concurrency ${concurrency}`,
-    jobs: { memory: 200_000, other: 50_000 },
-    run: (system, jobs) => measureDrain(system, jobs, concurrency),
+    name: processes === 1 ? `drain-${concurrency}` : `drain-${concurrency}x${processes}`,
+    says: `work off a backlog of no-op jobs, concurrency ${concurrency}${each}`,
+    aim: 'throughput',
+    // Several processes cannot share a memory.
+    jobs: { ...(processes === 1 && { memory: 200_000 }), other: 50_000 },
+    run: (stage, jobs) => measureDrain(stage, jobs, concurrency, processes),
   }
 }
 
-async function measureDrain(system: OpenSystem, jobs: number, concurrency: number): Promise<Measurement> {
-  await fill(system, jobs)
-  const { promise, onCompleted } = countdown(jobs, () => stop(jobs))
-  const stop = startClocks()
-  const worker = await system.work({ concurrency, onCompleted })
-  const measurement = await promise
-  await worker.stop()
-  return measurement
-}
-
-/** Reads the clocks in the very call that completes the last job, not some turns of the loop later. */
-function countdown<Value>(jobs: number, finish: () => Value): { promise: Promise<Value>; onCompleted: () => void } {
-  let left = jobs
-  let settle: (value: Value) => void
-  const promise = new Promise<Value>((resolve) => {
-    settle = resolve
-  })
-  const onCompleted = (): void => {
-    left -= 1
-    if (left === 0) settle(finish())
-  }
-  return { promise, onCompleted }
+async function measureDrain(stage: Stage, jobs: number, concurrency: number, processes: number): Promise<Measurement> {
+  const { system, database } = stage
+  const crew = await stage.crew({ concurrency, processes })
+  await fill(stage, jobs)
+  const clocks = await startClocks({ database, crew, isWorkHere: false })
+  await crew.start()
+  const left = await untilFinished({ system, crew, clocks, handled: jobs, capMs: CAP_MS })
+  const values = await clocks.values(jobs - left)
+  return { values, ...(left > 0 && { cappedAtJobs: jobs - left }) }
 }

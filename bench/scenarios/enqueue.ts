@@ -1,6 +1,7 @@
 // How fast producers get jobs in while nobody works: one by one with 100 calls in flight, or in bulk.
-import { startClocks } from '../scenario.ts'
-import type { Scenario } from '../scenario.ts'
+import { startClocks } from '../clocks.ts'
+import { CAP_MS } from '../scenario.ts'
+import type { Measurement, Scenario, Stage } from '../scenario.ts'
 import { payload, payloads } from '../system.ts'
 
 const IN_FLIGHT = 100
@@ -9,31 +10,42 @@ const BULK = 1000
 export const enqueueSingle: Scenario = {
   name: `enqueue-single-${IN_FLIGHT}`,
   says: `one job per call, ${IN_FLIGHT} calls in flight`,
+  aim: 'enqueue',
   jobs: { memory: 200_000, other: 20_000 },
-  async run(system, jobs) {
-    const stop = startClocks()
-    let next = 0
-    const produce = async (): Promise<void> => {
-      while (next < jobs) {
-        const seq = next
-        next += 1
-        await system.enqueue(payload(seq))
-      }
-    }
-    await Promise.all(Array.from({ length: IN_FLIGHT }, produce))
-    return stop(jobs)
-  },
+  run: (stage, jobs) =>
+    measureEnqueue(stage, jobs, IN_FLIGHT, 1, ({ system }, first) => system.enqueue(payload(first))),
 }
 
 export const enqueueBulk: Scenario = {
   name: `enqueue-bulk-${BULK}`,
   says: `${BULK} jobs per call, one call in flight`,
+  aim: 'enqueue',
   jobs: { memory: 200_000, other: 100_000 },
-  async run(system, jobs) {
-    const stop = startClocks()
-    for (let first = 0; first < jobs; first += BULK) {
-      await system.enqueueMany(payloads(first, Math.min(BULK, jobs - first)))
+  run: (stage, jobs) =>
+    measureEnqueue(stage, jobs, 1, BULK, ({ system }, first, count) => system.enqueueMany(payloads(first, count))),
+}
+
+async function measureEnqueue(
+  stage: Stage,
+  jobs: number,
+  callsInFlight: number,
+  jobsPerCall: number,
+  call: (stage: Stage, first: number, count: number) => Promise<void>,
+): Promise<Measurement> {
+  const clocks = await startClocks({ database: stage.database, isWorkHere: true })
+  let next = 0
+  let done = 0
+  const produce = async (): Promise<void> => {
+    while (next < jobs && clocks.elapsedMs() < CAP_MS) {
+      const first = next
+      const count = Math.min(jobsPerCall, jobs - first)
+      next += count
+      await call(stage, first, count)
+      done += count
     }
-    return stop(jobs)
-  },
+  }
+  await Promise.all(Array.from({ length: callsInFlight }, produce))
+  clocks.stop()
+  const values = await clocks.values(done)
+  return { values, ...(done < jobs && { cappedAtJobs: done }) }
 }

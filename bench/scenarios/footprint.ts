@@ -1,19 +1,24 @@
-// What a waiting job costs: heap of this process per job, garbage collected before and after. Systems that
-// keep jobs elsewhere will ask their server instead.
-import type { Scenario } from '../scenario.ts'
-import { fill } from '../system.ts'
+// What a waiting job costs: bytes on disk of the tables, indexes and logs of the system, or heap of this
+// process where jobs live in memory, garbage collected before and after.
+import { fill } from '../backlog.ts'
+import type { Scenario, Stage } from '../scenario.ts'
 
 export const footprint: Scenario = {
   name: 'footprint',
-  says: 'memory per waiting job of about 200 bytes of payload',
+  says: 'bytes per waiting job of about 200 bytes of payload, on disk or in memory',
+  aim: 'enqueue',
   jobs: { memory: 100_000, other: 100_000 },
-  async run(system, jobs) {
+  async run(stage, jobs) {
     // The first jobs also load code and grow pools; that is not the price of a job.
-    await fill(system, 1000)
-    const before = heapUsed()
-    await fill(system, jobs)
-    return { bytes_per_job: (heapUsed() - before) / jobs }
+    await fill(stage, 1000)
+    const before = await usedBytes(stage)
+    await fill(stage, jobs)
+    return { values: { bytes_per_job: ((await usedBytes(stage)) - before) / jobs } }
   },
+}
+
+async function usedBytes({ database }: Stage): Promise<number> {
+  return database ? database.sizeBytes() : heapUsed()
 }
 
 function heapUsed(): number {

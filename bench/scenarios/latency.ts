@@ -1,40 +1,70 @@
-// From the enqueue call to the start of the handler while the worker is idle: one job at a time, with a
-// pause in between that lets the worker go back to waiting.
+// From the enqueue call to the start of the handler, with producer and worker in processes of their own where
+// there is a database. Calls are made on a timetable, whether or not earlier jobs have started: a system that
+// falls behind shows it.
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Scenario } from '../scenario.ts'
+import { startClocks } from '../clocks.ts'
+import { nowMs } from '../crew.ts'
+import type { Measurement, Scenario, Stage } from '../scenario.ts'
 import { percentile } from '../stats.ts'
 import { payload } from '../system.ts'
 
-const PAUSE_MS = 25
-const START_TIMEOUT_MS = 30_000
-/** Not counted: the first jobs measure the compiler of the runtime. */
-const WARM_UP = 20
+const CONCURRENCY = 10
+/** The last jobs may start this long after the last call. */
+const LAST_START_MS = 60_000
 
 export const latencyIdle: Scenario = {
   name: 'latency-idle',
-  says: `enqueue to handler start, one job every ${PAUSE_MS} ms`,
+  says: 'enqueue call to handler start, one job every 25 ms',
+  aim: 'latency',
   jobs: { memory: 200, other: 200 },
   jobsMax: 1000,
-  async run(system, jobs) {
-    const waitsMs: number[] = []
-    let started = (_seq: number): void => undefined
-    const worker = await system.work({ concurrency: 10, onStart: (seq) => started(seq) })
-    for (let seq = 0; seq < WARM_UP + jobs; seq += 1) {
-      await pause(PAUSE_MS)
-      const start = new Promise<number>((resolve, reject) => {
-        const timer = setTimeout(() => reject(new Error(`job ${seq} did not start`)), START_TIMEOUT_MS)
-        started = (startedSeq) => {
-          if (startedSeq !== seq) return
-          clearTimeout(timer)
-          resolve(performance.now())
-        }
-      })
-      const enqueuedMs = performance.now()
-      await system.enqueue(payload(seq))
-      const waitMs = (await start) - enqueuedMs
-      if (seq >= WARM_UP) waitsMs.push(waitMs)
-    }
-    await worker.stop()
-    return { p50_ms: percentile(waitsMs, 50), p99_ms: percentile(waitsMs, 99) }
-  },
+  run: (stage, jobs) => measureLatency(stage, { jobs, everyMs: 25, warmUp: 20 }),
+}
+
+export const latency500: Scenario = {
+  name: 'latency-500',
+  says: 'enqueue call to handler start, 500 jobs per second for 6 s',
+  aim: 'latency',
+  jobs: { memory: 3000, other: 3000 },
+  jobsMax: 30_000,
+  run: (stage, jobs) => measureLatency(stage, { jobs, everyMs: 2, warmUp: 500 }),
+}
+
+interface Timetable {
+  readonly jobs: number
+  readonly everyMs: number
+  /** Not counted: the first jobs measure connections and the compiler of the runtime. */
+  readonly warmUp: number
+}
+
+async function measureLatency(stage: Stage, { jobs, everyMs, warmUp }: Timetable): Promise<Measurement> {
+  const { system, database } = stage
+  const crew = await stage.crew({ concurrency: CONCURRENCY, isTimed: true })
+  await crew.start()
+  const calledMs: number[] = []
+  const calls: Promise<void>[] = []
+  let clocks = await startClocks({ database, crew, isWorkHere: true })
+  const beginMs = nowMs()
+  for (let seq = 0; seq < warmUp + jobs; seq += 1) {
+    const waitMs = beginMs + seq * everyMs - nowMs()
+    if (waitMs > 0) await pause(waitMs)
+    if (seq === warmUp) clocks = await startClocks({ database, crew, isWorkHere: true })
+    calledMs.push(nowMs())
+    calls.push(system.enqueue(payload(seq)))
+  }
+  await Promise.all(calls)
+  const haveAllStarted = await crew.handled(warmUp + jobs, LAST_START_MS)
+  clocks.stop()
+  if (!haveAllStarted) throw new Error(`some jobs did not start within ${LAST_START_MS / 1000} s of the last call`)
+  const { server_cpu_us_per_job, wal_bytes_per_job } = await clocks.values(jobs)
+  const starts = await crew.starts()
+  const waitsMs = calledMs.map((atMs, seq) => starts.get(seq)! - atMs).slice(warmUp)
+  return {
+    values: {
+      p50_ms: percentile(waitsMs, 50),
+      p99_ms: percentile(waitsMs, 99),
+      ...(server_cpu_us_per_job !== undefined && { server_cpu_us_per_job }),
+      ...(wal_bytes_per_job !== undefined && { wal_bytes_per_job }),
+    },
+  }
 }

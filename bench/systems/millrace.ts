@@ -2,14 +2,15 @@
 // event. Nothing is switched off for the benchmark.
 import { z } from 'zod'
 import { createMillrace, defineJob, memory } from '../../src/index.ts'
+import { JOB_STATUSES, isFinal } from '../../src/core/job.ts'
 import { EVENT_NAMES } from '../../src/runtime/events.ts'
 import type { System } from '../system.ts'
 
 const QUEUE = 'bench'
+const UNFINISHED = JOB_STATUSES.filter((status) => !isFinal(status))
 
 export const millrace: System = {
-  async open(backend) {
-    if (backend !== 'memory') throw new Error(`millrace is not measured on '${backend}'`)
+  async open({ backend, url }) {
     let onStart: ((seq: number) => void) | undefined
     const noop = defineJob({
       name: 'noop',
@@ -18,11 +19,10 @@ export const millrace: System = {
       timeout: '30s',
       run: ({ input }) => onStart?.(input.seq),
     })
-    const mill = await createMillrace({ jobs: [noop], backend: memory() })
-    let others = 0
-    let onCompleted: (() => void) | undefined
-    for (const name of EVENT_NAMES)
-      mill.on(name, name === 'completed' ? () => onCompleted?.() : () => void (others += 1))
+    const store = backend === 'memory' ? { backend: memory() } : { [backend]: url }
+    const mill = await createMillrace({ jobs: [noop], ...store })
+    let events = 0
+    for (const name of EVENT_NAMES) mill.on(name, () => void (events += 1))
     return {
       async enqueue(payload) {
         await mill.enqueue(noop, payload)
@@ -30,9 +30,12 @@ export const millrace: System = {
       async enqueueMany(payloads) {
         await mill.enqueueMany(payloads.map((payload) => [noop, payload]))
       },
+      async unfinished() {
+        const byQueue = await mill.jobs.counts(QUEUE)
+        return byQueue.reduce((sum, { counts }) => sum + UNFINISHED.reduce((all, status) => all + counts[status], 0), 0)
+      },
       async work(options) {
         onStart = options.onStart
-        onCompleted = options.onCompleted
         const worker = await mill.work({ queues: [QUEUE], concurrency: options.concurrency })
         return { stop: () => worker.stop() }
       },

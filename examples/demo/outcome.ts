@@ -1,9 +1,13 @@
-// The end of `--once`: how the round ended, and every way in which that differs from what the workload implies.
-import type { JobStatus } from '../../src/index.ts'
+// The end of `--once`: waits for it, reads how the round ended, and finds every way in which that differs from what
+// the workload implies. Only the jobs of this round count; the store may hold those of other runs.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { JOB_STATUSES } from '../../src/index.ts'
+import type { Job, JobStatus } from '../../src/index.ts'
 import { albumReady, collectMetrics } from './jobs.ts'
-import { deadRows } from './watch.ts'
-import type { DeadRow, QueueRow, Watch } from './watch.ts'
-import { EXPECTED, SCHEDULE } from './workload.ts'
+import { deadLine } from './plain.ts'
+import { deadRow } from './watch.ts'
+import type { DeadRow, QueueRow } from './watch.ts'
+import { EXPECTED, LIMITS, SCHEDULE } from './workload.ts'
 import type { DemoMill, Round } from './workload.ts'
 
 export interface RoundOutcome {
@@ -18,20 +22,63 @@ export interface RoundOutcome {
   readonly tickJobs: number
 }
 
-export async function readOutcome(mill: DemoMill, round: Round, { totals }: Watch, queues: readonly QueueRow[]) {
-  const callbacks = await mill.jobs.list({ name: albumReady.name, status: 'completed' })
-  const ticked = await mill.jobs.list({ schedule: SCHEDULE, status: 'completed' }, { limit: 200 })
-  const outcome: RoundOutcome = {
-    queues,
-    retries: totals.retries,
-    duplicates: round.duplicates,
-    deadLetters: await deadRows(mill),
-    batch: await round.batch.progress(),
-    callbackRuns: callbacks.items.length,
-    ticks: new Set(ticked.items.map(({ schedule }) => schedule?.tick.getTime())).size,
-    tickJobs: ticked.items.filter(({ name }) => name === collectMetrics.name).length,
+const UNFINISHED = ['scheduled', 'queued', 'blocked', 'running'] as const
+const POLL_MS = 100
+/** More than a round has; pages are newest first. */
+const PAGE = { limit: 200 } as const
+/** Since the process began, so that all of `--once` stays below 30 s. */
+const ENDS_BY_MS = 25_000
+/** Until then jobs of earlier runs are waited for as well. */
+const OTHERS_BY_MS = 15_000
+
+export async function untilEnded(mill: DemoMill, round: Round, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted && performance.now() < ENDS_BY_MS) {
+    const { items } = await mill.jobs.list({ status: UNFINISHED }, PAGE)
+    const left = items.filter(({ schedule }) => schedule === null)
+    if (left.length === 0) return
+    if (performance.now() > OTHERS_BY_MS && !left.some((job) => isOf(round, job))) return
+    await sleep(POLL_MS, undefined, { signal }).catch(() => undefined)
   }
-  return outcome
+}
+
+export async function readOutcome(mill: DemoMill, round: Round): Promise<RoundOutcome> {
+  const tagged = await mill.jobs.list({ tag: round.tag }, PAGE)
+  const since = { enqueuedFrom: round.startedAt, status: 'completed' } as const
+  const called = await mill.jobs.list({ ...since, name: albumReady.name }, PAGE)
+  const fired = await mill.jobs.list({ ...since, schedule: SCHEDULE }, PAGE)
+  const callbacks = called.items.filter((job) => isOf(round, job))
+  const ticked = fired.items.filter(({ schedule }) => schedule !== null && schedule.tick >= round.startedAt)
+  return {
+    queues: rowsOf([...tagged.items, ...callbacks, ...ticked]),
+    retries: tagged.items.reduce((sum, { attemptCount }) => sum + Math.max(0, attemptCount - 1), 0),
+    duplicates: round.duplicates,
+    deadLetters: tagged.items.filter(({ status }) => status === 'failed').map(deadRow),
+    batch: await round.batch.progress(),
+    callbackRuns: callbacks.length,
+    ticks: new Set(ticked.map(({ schedule }) => schedule?.tick.getTime())).size,
+    tickJobs: ticked.length,
+  }
+}
+
+/** Callbacks of a batch have no tags of their own; they carry its id. */
+function isOf(round: Round, { tags, meta }: Job): boolean {
+  const batch = typeof meta === 'object' && meta !== null && 'batch' in meta ? meta['batch'] : null
+  return tags.includes(round.tag) || batch === round.batch.id
+}
+
+function rowsOf(jobs: readonly Job[]): readonly QueueRow[] {
+  const queues = new Set([...Object.keys(EXPECTED.queues), ...jobs.map(({ queue }) => queue)])
+  return [...queues].map((name) => {
+    const own = jobs.filter(({ queue }) => queue === name)
+    const count = (status: JobStatus): number => own.filter((job) => job.status === status).length
+    const counts = Object.fromEntries(JOB_STATUSES.map((status) => [status, count(status)]))
+    return { name, counts: counts as QueueRow['counts'], limit: LIMITS[name] ?? '' } // one entry for each status
+  })
+}
+
+/** The time was over before the round was: its counts are wrong, but nothing else is. */
+export function isCutShort({ queues }: RoundOutcome): boolean {
+  return queues.some(({ counts }) => UNFINISHED.some((status) => counts[status] > 0))
 }
 
 /** Empty when everything is as it must be. */
@@ -69,8 +116,6 @@ export function summaryLines(outcome: RoundOutcome): readonly string[] {
     `batch: ${batch.completed} completed, ${batch.failed} failed of ${batch.total}; its callback ran ${callbackRuns === 1 ? 'once' : `${callbackRuns} times`}`,
     `schedule: ${ticks} ticks, ${tickJobs} jobs`,
     `dead letters ${deadLetters.length}`,
-    ...deadLetters.map(
-      ({ name, error, attempts }) => `  ${name}: ${error} (${attempts} ${attempts === 1 ? 'attempt' : 'attempts'})`,
-    ),
+    ...deadLetters.map(deadLine),
   ]
 }

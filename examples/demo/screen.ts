@@ -57,13 +57,9 @@ export function renderCounts(queues: readonly QueueRow[], options: Omit<ScreenOp
     .join('\n')
 }
 
-function title({ elapsedMs }: Snapshot, columns: number): Line {
+function title({ store, elapsedMs }: Snapshot, columns: number): Line {
   const right = `${seconds(elapsedMs)} · Ctrl-C stops`
-  return [
-    ['Millrace', 'bold'],
-    ' on the memory backend'.padEnd(Math.max(0, columns - 8 - right.length)),
-    [right, 'dim'],
-  ]
+  return [['Millrace', 'bold'], ` ${fit(`on ${store}`, Math.max(1, columns - 10 - right.length))} `, [right, 'dim']]
 }
 
 function queueTable(queues: readonly QueueRow[]): Line[] {

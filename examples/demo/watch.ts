@@ -1,10 +1,12 @@
 // Looks at a running Millrace through its public API: events of this process for what just happened, queries
 // for how things stand. Screen and plain lines are made from the snapshots and happenings of this file.
-import type { AttemptError, Batch, BatchProgress, JobStatus } from '../../src/index.ts'
+import type { AttemptError, Batch, BatchProgress, Job, JobStatus } from '../../src/index.ts'
 import { LIMITS, SCHEDULE } from './workload.ts'
 import type { DemoMill } from './workload.ts'
 
 export interface Snapshot {
+  /** Where the jobs are kept, in words. */
+  readonly store: string
   readonly elapsedMs: number
   readonly queues: readonly QueueRow[]
   /** Completed jobs of the last seconds, oldest first; the last one is not over yet. */
@@ -50,7 +52,7 @@ export interface Watch {
   readonly totals: { readonly retries: number; readonly ticks: number }
   note(text: string): void
   /** The batch to show from now on. */
-  follow(batch: Batch): void
+  follow(batch: Pick<Batch, 'id'>): void
   snapshot(): Promise<Snapshot>
   elapsedMs(): number
 }
@@ -58,16 +60,20 @@ export interface Watch {
 const SECONDS_SHOWN = 20
 const RUNNING_SHOWN = 20
 const HAPPENINGS_KEPT = 30
-const DEAD_SHOWN = 10
+const DEAD_SHOWN = 3
 
 /** `onHappening` is told of everything notable as it happens. */
-export function watch(mill: DemoMill, onHappening: (happening: Happening) => void = () => undefined): Watch {
+export function watch(
+  mill: DemoMill,
+  store: string,
+  onHappening: (happening: Happening) => void = () => undefined,
+): Watch {
   const startedMs = performance.now()
   const elapsedMs = (): number => performance.now() - startedMs
   const perSecond = new Map<number, number>()
   const happenings: Happening[] = []
   const totals = { retries: 0, ticks: 0 }
-  let batch: Batch | null = null
+  let batch: Pick<Batch, 'id'> | null = null
 
   function happened(kind: Happening['kind'], text: string): void {
     const happening = { kind, text, atMs: elapsedMs() }
@@ -100,17 +106,27 @@ export function watch(mill: DemoMill, onHappening: (happening: Happening) => voi
     elapsedMs,
     note: (text) => happened('note', text),
     follow: (next) => void (batch = next),
-    snapshot: async () => ({
-      elapsedMs: elapsedMs(),
-      queues: await queueRows(mill),
-      perSecond: lastSeconds(perSecond, Math.floor(elapsedMs() / 1_000)),
-      retries: totals.retries,
-      running: await runningRows(mill),
-      batch: batch && (await batchRow(mill, batch)),
-      schedule: await scheduleRow(mill, totals.ticks),
-      deadLetters: await deadRows(mill),
-      happenings: [...happenings],
-    }),
+    async snapshot() {
+      const [queues, running, shownBatch, schedule, deadLetters] = await Promise.all([
+        queueRows(mill),
+        runningRows(mill),
+        batch && batchRow(mill, batch),
+        scheduleRow(mill, totals.ticks),
+        deadRows(mill),
+      ])
+      return {
+        store,
+        elapsedMs: elapsedMs(),
+        queues,
+        perSecond: lastSeconds(perSecond, Math.floor(elapsedMs() / 1_000)),
+        retries: totals.retries,
+        running,
+        batch: shownBatch,
+        schedule,
+        deadLetters,
+        happenings: [...happenings],
+      }
+    },
   }
 }
 
@@ -124,7 +140,7 @@ export function said(error: AttemptError | null): string {
   return (error?.message ?? 'no error was kept').replaceAll(/\p{Cc}+/gu, ' ')
 }
 
-async function queueRows(mill: DemoMill): Promise<readonly QueueRow[]> {
+export async function queueRows(mill: DemoMill): Promise<readonly QueueRow[]> {
   const rows = await mill.jobs.counts()
   return rows.map(({ queue, counts }) => ({ name: queue, counts, limit: LIMITS[queue] ?? '' }))
 }
@@ -141,7 +157,7 @@ async function runningRows(mill: DemoMill): Promise<readonly RunningRow[]> {
   }))
 }
 
-async function batchRow(mill: DemoMill, { id }: Batch): Promise<Snapshot['batch']> {
+async function batchRow(mill: DemoMill, { id }: Pick<Batch, 'id'>): Promise<Snapshot['batch']> {
   const batch = await mill.batches.get(id)
   return batch && { name: batch.name, progress: batch.progress }
 }
@@ -153,9 +169,14 @@ async function scheduleRow(mill: DemoMill, ticks: number): Promise<Snapshot['sch
   return { name: schedule.name, nextInMs, ticks }
 }
 
+/** The last ones. */
 export async function deadRows(mill: DemoMill): Promise<readonly DeadRow[]> {
   const { items } = await mill.deadLetters.list({}, { limit: DEAD_SHOWN })
-  return items.map(({ name, lastError, attemptCount }) => ({ name, error: said(lastError), attempts: attemptCount }))
+  return items.map(deadRow)
+}
+
+export function deadRow({ name, lastError, attemptCount }: Job): DeadRow {
+  return { name, error: said(lastError), attempts: attemptCount }
 }
 
 function lastSeconds(perSecond: ReadonlyMap<number, number>, current: number): readonly number[] {

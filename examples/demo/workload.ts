@@ -1,5 +1,6 @@
 // What the demo asks for: the queues and their limits, one fixed round of jobs whose ends are known
 // beforehand, and an endless stream of random ones for the live table.
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createMillrace, memory } from '../../src/index.ts'
 import type { Batch, InputOf, Millrace } from '../../src/index.ts'
@@ -14,12 +15,13 @@ export const SCHEDULE = 'metrics'
 export const LIMITS: Readonly<Record<string, string>> = { email: '10/s', images: '4 at once' }
 
 /** The demo may run for days; the default is 30 days. */
-const KEPT = { retention: { completed: '10m', failed: '1h' } } as const
+const KEPT = { retention: { completed: '1h', failed: '1d' } } as const
 
-export function createDemoMill(): Promise<DemoMill> {
+/** With no store named, Millrace brings its own PostgreSQL and keeps its data in `.millrace`. */
+export function createDemoMill({ inMemory }: { readonly inMemory: boolean }): Promise<DemoMill> {
   return createMillrace({
     jobs: JOBS,
-    backend: memory(),
+    ...(inMemory && { backend: memory() }),
     queues: {
       email: { ...KEPT, rate: { limit: 10, per: '1s', burst: 5 } },
       images: { ...KEPT, concurrency: 4 },
@@ -32,7 +34,7 @@ export function createDemoMill(): Promise<DemoMill> {
   })
 }
 
-const EMAILS = 70
+const EMAILS = 40
 const THUMBNAILS = 4
 const ALBUM = 20
 /** Each of these is refused this often; the last one more often than it has attempts. */
@@ -66,6 +68,9 @@ export const EXPECTED: {
 }
 
 export interface Round {
+  /** On every job of this round: the store may hold those of other runs. */
+  readonly tag: string
+  readonly startedAt: Date
   readonly batch: Batch
   /** Enqueue calls that were answered with a job that was there before. */
   readonly duplicates: number
@@ -73,61 +78,83 @@ export interface Round {
 
 /** One of everything. Resolves when all of it is enqueued. */
 export async function enqueueRound(mill: DemoMill): Promise<Round> {
+  const startedAt = new Date()
+  const run = newRun()
+  const tag = `round:${run}`
+  const own = { tags: [tag] } as const
   await startSchedule(mill)
-  await mill.enqueueMany(times(EMAILS, (no) => [sendEmail, newsletter(no)] as const))
-  await mill.enqueue(sendEmail, newsletter(0), { delay: '2s' })
-  const unwanted = await mill.enqueue(sendEmail, newsletter(0), { delay: '1h' })
+  await mill.enqueueMany(times(EMAILS, (no) => [sendEmail, newsletter(no), own] as const))
+  await mill.enqueue(sendEmail, newsletter(0), { ...own, delay: '2s' })
+  const unwanted = await mill.enqueue(sendEmail, newsletter(0), { ...own, delay: '1h' })
   await unwanted.cancel('the reader has unsubscribed')
-  const batch = await enqueueAlbum(mill, 'holiday', ALBUM, { withBroken: true })
+  const batch = await enqueueAlbum(mill, 'holiday', ALBUM, { withBroken: true, tags: [tag] })
   // Enqueued last, started before the waiting rest of the album.
+  const urgent = { ...own, priority: 'high' } as const
+  await mill.enqueueMany(times(THUMBNAILS, (no) => [resizeImage, { file: `thumb-${no}`, width: 120 }, urgent] as const))
+  const invoices = CUSTOMERS.map((customer, no) => ({ invoice: `inv-${run}-${no}`, customer, cents: 900 + no }))
+  await mill.enqueueMany(invoices.map((invoice) => [chargeCard, invoice, own] as const))
+  const again = await mill.enqueue(chargeCard, invoices[0]!, own)
+  await mill.enqueueMany(CRM_REFUSALS.map((refusals, record) => [syncCrm, { record, refusals }, own] as const))
   await mill.enqueueMany(
-    times(THUMBNAILS, (no) => [resizeImage, { file: `thumb-${no}`, width: 120 }, { priority: 'high' }] as const),
+    WEBHOOK_HANGS.map((hangs) => [callWebhook, { url: 'https://example.com/hook', hangs }, own] as const),
   )
-  const invoices = CUSTOMERS.map((customer, no) => ({ invoice: `inv-${no}`, customer, cents: 900 + no }))
-  await mill.enqueueMany(invoices.map((invoice) => [chargeCard, invoice] as const))
-  const again = await mill.enqueue(chargeCard, invoices[0]!)
-  await mill.enqueueMany(CRM_REFUSALS.map((refusals, record) => [syncCrm, { record, refusals }] as const))
-  await mill.enqueueMany(
-    WEBHOOK_HANGS.map((hangs) => [callWebhook, { url: 'https://example.com/hook', hangs }] as const),
-  )
-  await enqueueVideo(mill, 'launch')
-  return { batch, duplicates: again.duplicate ? 1 : 0 }
+  await enqueueVideo(mill, 'launch', [tag])
+  return { tag, startedAt, batch, duplicates: again.duplicate ? 1 : 0 }
 }
 
 /** Random jobs until the signal aborts. `onBatch` is told of every new album. */
 export async function keepBusy(mill: DemoMill, signal: AbortSignal, onBatch: (batch: Batch) => void): Promise<void> {
+  await startSchedule(mill)
+  const run = newRun()
   for (let no = 1; !signal.aborted; no += 1) {
     const kinds = [
       () => mill.enqueue(sendEmail, newsletter(no)),
       () =>
         mill.enqueue(resizeImage, { file: `photo-${no}`, width: 640 }, { priority: pick(['high', 'normal', 'low']) }),
-      () => mill.enqueue(chargeCard, { invoice: `live-${no}`, customer: pick(CUSTOMERS), cents: 900 }),
+      () => mill.enqueue(chargeCard, { invoice: `live-${run}-${no}`, customer: pick(CUSTOMERS), cents: 900 }),
       () => mill.enqueue(syncCrm, { record: no, refusals: pick(CRM_REFUSALS) }),
       () => mill.enqueue(callWebhook, { url: 'https://example.com/hook', hangs: pick(WEBHOOK_HANGS) }),
     ]
     await pick(kinds)()
-    if (no % 90 === 0) onBatch(await enqueueAlbum(mill, `album-${no}`, 8, { withBroken: false }))
-    if (no % 120 === 0) await enqueueVideo(mill, `video-${no}`)
+    if (no % 90 === 0) onBatch(await enqueueAlbum(mill, `album-${no}`, 8, { withBroken: false, tags: [] }))
+    if (no % 120 === 0) await enqueueVideo(mill, `video-${no}`, [])
     await sleep(60 + Math.random() * 120, undefined, { signal }).catch(() => undefined)
   }
 }
 
-/** Every two seconds, on the even second. */
+/** Every two seconds, on the even second. Ticks that fell between two runs of the demo are not made up for. */
 async function startSchedule(mill: DemoMill): Promise<void> {
-  await mill.schedules.upsert(SCHEDULE, { job: collectMetrics, cron: '*/2 * * * * *', overlap: 'skip' })
+  await mill.schedules.upsert(SCHEDULE, {
+    job: collectMetrics,
+    cron: '*/2 * * * * *',
+    misfire: 'skip',
+    overlap: 'skip',
+    enabled: true,
+  })
 }
 
-function enqueueAlbum(mill: DemoMill, album: string, size: number, { withBroken }: { readonly withBroken: boolean }) {
+interface AlbumOptions {
+  readonly withBroken: boolean
+  readonly tags: readonly string[]
+}
+
+function enqueueAlbum(mill: DemoMill, album: string, size: number, { withBroken, tags }: AlbumOptions) {
   const photos = times(size, (no) => {
     const file = `${withBroken && no === size ? 'broken' : album}-${no}`
-    return [resizeImage, { file, width: 1600 }, { priority: 'low' }] as const
+    return [resizeImage, { file, width: 1600 }, { priority: 'low', tags }] as const
   })
   return mill.enqueueBatch(album, photos, { onComplete: [albumReady, { album }] })
 }
 
-async function enqueueVideo(mill: DemoMill, video: string): Promise<void> {
-  const children = HEIGHTS.map((height) => ({ job: transcode, input: { video, height } }))
-  await mill.flow({ job: publishVideo, input: { video }, children })
+async function enqueueVideo(mill: DemoMill, video: string, tags: readonly string[]): Promise<void> {
+  const options = { tags }
+  const children = HEIGHTS.map((height) => ({ job: transcode, input: { video, height }, options }))
+  await mill.flow({ job: publishVideo, input: { video }, options, children })
+}
+
+/** Tells the invoices and jobs of one run from those of all others. */
+function newRun(): string {
+  return randomUUID().slice(0, 8)
 }
 
 function newsletter(no: number): InputOf<typeof sendEmail> {

@@ -24,7 +24,9 @@ export function bulkOptions(command: Command): Command {
 
 /** Nobody should cancel everything because a shell variable was empty. */
 export function checkChoice(ids: readonly string[], filter: object, { all = false }: BulkFlags, verb: string): void {
-  const named = [ids.length > 0, Object.keys(filter).length > 0, all].filter(Boolean).length
+  // A connection says where, not which.
+  const filters = Object.keys(filter).filter((name) => name !== 'connection')
+  const named = [ids.length > 0, filters.length > 0, all].filter(Boolean).length
   if (named === 0) {
     throw new CliError('USAGE', `say which jobs to ${verb}: ids, a filter such as --queue mail, or --all`)
   }

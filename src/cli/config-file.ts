@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { readFile, realpath } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { dirname, extname, join, relative, resolve } from 'node:path'
+import { dirname, extname, join, posix, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { CliError, describeError } from './cli-error.ts'
 import type { MillraceConfig } from './config.ts'
@@ -78,13 +78,14 @@ function checkConfig(module: unknown, shown: string): MillraceConfig {
 }
 
 async function loadModule(path: string): Promise<unknown> {
+  const alias = await ownEntries(path)
   if (!['.ts', '.mts'].includes(extname(path))) return import(pathToFileURL(path).href)
   const { createJiti } = await import('jiti')
   const cache = join(dirname(path), 'node_modules')
   const jiti = createJiti(pathToFileURL(path).href, {
     // Not in the temporary folder of the machine, where others could put something under our name.
     fsCache: existsSync(cache) && join(cache, '.cache', 'millrace'),
-    alias: await ownEntries(path),
+    alias,
   })
   return jiti.import(path)
 }
@@ -111,7 +112,7 @@ async function entriesOf(root: string): Promise<Record<string, string>> {
     readonly exports: Readonly<Record<string, string | { readonly default: string }>>
   }
   const entries = Object.entries(manifest.exports).flatMap(([name, entry]) =>
-    typeof entry === 'string' ? [] : [[join('millrace', name), join(root, entry.default)] as const],
+    typeof entry === 'string' ? [] : [[posix.join('millrace', name), join(root, entry.default)] as const],
   )
   return Object.fromEntries(entries)
 }

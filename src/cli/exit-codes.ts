@@ -84,6 +84,7 @@ export const ERROR_EXITS: Readonly<Record<ErrorCode, ExitName>> = {
   WORKER_DIED: 'failed',
   PARENT_FAILED: 'failed',
   NOT_A_TRANSACTION: 'failed',
+  NOT_COMMITTED: 'failed',
   NOT_SUPPORTED: 'failed',
   STORE_UNAVAILABLE: 'unavailable',
   STORE_TIMEOUT: 'unavailable',

@@ -3,7 +3,7 @@ import type { Clock } from '../runtime/clock.ts'
 import { jsonLogger } from '../runtime/logger.ts'
 import type { LogFields, LogLevel, Logger } from '../runtime/logger.ts'
 import type { CliIo } from './io.ts'
-import { maskUrls } from './mask.ts'
+import { maskUrls, maskUrlsInJson } from './mask.ts'
 import { wantsColor } from './output.ts'
 import { painted } from './table.ts'
 import type { Style } from './table.ts'
@@ -29,7 +29,8 @@ const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 
 export function createLogLines(io: Pick<CliIo, 'stderr' | 'env'>, options: LogLineOptions): Logger {
   const { clock, level, unmasked = false, around = (write) => write() } = options
-  const put = (line: string): void => around(() => io.stderr.write(unmasked ? line : maskUrls(line)))
+  const mask = unmasked ? (line: string) => line : options.json ? maskUrlsInJson : maskUrls
+  const put = (line: string): void => around(() => io.stderr.write(mask(line)))
   const time = (): string => new Date(clock.nowMs()).toISOString()
   if (options.json) {
     const lines = jsonLogger(level, put)

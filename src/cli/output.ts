@@ -2,10 +2,10 @@
 // else goes to stderr. A command calls `show` once with both forms and need not know which is wanted.
 import type { Clock } from '../runtime/clock.ts'
 import type { CliIo, Screen } from './io.ts'
-import { maskUrls } from './mask.ts'
+import { maskUrls, maskUrlsInJson } from './mask.ts'
 import { painted, renderFields, renderTable } from './table.ts'
 import type { Column, Style, TableOptions } from './table.ts'
-import { printable, relative } from './text.ts'
+import { escapeControls, printable, relative } from './text.ts'
 
 /** The version of the JSON documents: fields are added without a new one, never renamed or removed. */
 export const SCHEMA_VERSION = 1
@@ -39,7 +39,9 @@ export function createOutput(io: Pick<CliIo, 'stdout' | 'stderr' | 'env'>, optio
   return {
     json,
     show(document, text) {
-      io.stdout.write(json ? `${JSON.stringify({ schemaVersion: SCHEMA_VERSION, ...document }, null, 2)}\n` : text())
+      if (!json) io.stdout.write(maskUrlsInJson(text()))
+      // Data as it is, for whoever sends it back in; only what a terminal would obey is written as JSON can write it.
+      else io.stdout.write(`${escapeControls(stringify(document))}\n`)
     },
     note(text) {
       if (!json) io.stderr.write(`${printable(maskUrls(text))}\n`)
@@ -63,6 +65,10 @@ export function createOutput(io: Pick<CliIo, 'stdout' | 'stderr' | 'env'>, optio
     },
     paint: (text, style) => painted(text, style, looks(io.stdout).color),
   }
+}
+
+function stringify(document: Readonly<Record<string, unknown>>): string {
+  return JSON.stringify({ schemaVersion: SCHEMA_VERSION, ...document }, null, 2)
 }
 
 /** https://no-color.org: any value but the empty one. */

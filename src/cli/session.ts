@@ -5,7 +5,9 @@ import type { Millrace } from '../millrace.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Backend } from '../store/ports.ts'
+import { describeError } from './cli-error.ts'
 import type { LoadModule } from './config-file.ts'
+import { EXIT, exitOf } from './exit-codes.ts'
 import type { CliIo } from './io.ts'
 import { createLogLines } from './log-lines.ts'
 import { createOutput } from './output.ts'
@@ -14,7 +16,7 @@ import { createReads } from './reads.ts'
 import type { Reads } from './reads.ts'
 import type { OpenMigrator, StartEmbedded } from './servers.ts'
 import { readSettings } from './settings.ts'
-import type { GlobalFlags, PostgresServer, Settings, SettingsNeeds } from './settings.ts'
+import type { GlobalFlags, PostgresServer, Settings, SettingsNeeds, StoreChoice } from './settings.ts'
 
 /** What a run of the command line stands on; tests pass their own. */
 export interface CliParts {
@@ -53,12 +55,17 @@ export async function withMill(
   const out = outputOf(parts, flags)
   const logger = createLogLines(io, { json: out.json, level: 'warn', clock })
   const opened = await openMill(parts, settings, { logger, storeTimeout: STORE_TIMEOUT }, LOOKING)
+  const { mill, connections } = opened
+  let code: number | void
   try {
-    const { mill, connections } = opened
-    return (await act({ mill, settings, out, reads: createReads(connections, clock) })) ?? 0
-  } finally {
-    await opened.stop()
+    code = await act({ mill, settings, out, reads: createReads(connections, clock) })
+  } catch (error) {
+    // What went wrong first is what is to be told.
+    await opened.stop().catch(() => undefined)
+    throw error
   }
+  await opened.stop()
+  return code ?? EXIT.done
 }
 
 export interface OpenedMill extends Pick<OpenedStore, 'connections' | 'url' | 'dir'> {
@@ -76,11 +83,28 @@ export async function openMill(
   const { release, ...store } = await openStore(parts, settings, defaults.logger, looking)
   try {
     const mill = await createMillrace({ ...defaults, ...settings.options, connections: store.connections })
-    return { mill, ...store, stop: () => mill.stop({ deadline: 0 }).finally(release) }
+    return {
+      mill,
+      ...store,
+      async stop() {
+        try {
+          await mill.stop({ deadline: 0 })
+        } finally {
+          await release()
+        }
+      },
+    }
   } catch (error) {
     await release()
-    throw error
+    throw placed(error, settings.store)
   }
+}
+
+/** Whoever has three databases wants to know which one did not answer, and who named it. */
+function placed(error: unknown, { shown, from }: StoreChoice): unknown {
+  const { code, message } = describeError(error)
+  if (exitOf(code) !== EXIT.unavailable) return error
+  return Object.assign(new Error(`${shown} (${from}): ${message}`, { cause: error }), { code })
 }
 
 interface OpenedStore {

@@ -65,35 +65,36 @@ export async function readSettings(
     throw new CliError('CONFIG_NOT_FOUND', message)
   }
   const { work, postgres, schema, dataDir, backend, connections, ...options } = loaded?.config ?? { jobs: [] }
-  const store = chooseStore(io, flags, loaded, needs)
+  const named = { postgres, schema, dataDir, backend, connections }
+  const store = chooseStore(io, flags, named, loaded?.path ?? null, needs)
   return { loaded, work, store, options }
 }
 
+/** `named` is what the configuration at `path` says of its store. */
 function chooseStore(
   { env, cwd }: Pick<CliIo, 'cwd' | 'env'>,
   flags: GlobalFlags,
-  loaded: LoadedConfig | null,
+  named: { readonly [Name in StoreOption]: MillraceConfig[Name] | undefined },
+  path: string | null,
   needs: SettingsNeeds,
 ): StoreChoice {
-  const { config = null, path = '' } = loaded ?? {}
-  const file = basename(path)
-  const named = flags.schema ?? (env['MILLRACE_SCHEMA'] || config?.schema)
-  const schema = named === undefined ? {} : { schema: named }
-  const postgres = (server: PostgresServer, from: string): StoreChoice => {
-    checkUrl(server.url, from)
-    return { kind: 'postgres', shown: maskUrls(server.url), from, server: { ...server, ...schema } }
+  const file = basename(path ?? '')
+  const said = flags.schema ?? (env['MILLRACE_SCHEMA'] || named.schema)
+  const schema = said === undefined ? {} : { schema: said }
+  const postgres = (server: string | PostgresServer, from: string): StoreChoice => {
+    const options = typeof server === 'string' ? { url: server } : server
+    checkUrl(options.url, from)
+    return { kind: 'postgres', shown: maskUrls(options.url), from, server: { ...options, ...schema } }
   }
-  if (flags.postgres !== undefined) return postgres({ url: flags.postgres }, '--postgres')
-  if (env['MILLRACE_DATABASE_URL']) return postgres({ url: env['MILLRACE_DATABASE_URL'] }, 'MILLRACE_DATABASE_URL')
-  const own = config?.connections ?? (config?.backend && { default: config.backend })
+  if (flags.postgres !== undefined) return postgres(flags.postgres, '--postgres')
+  if (env['MILLRACE_DATABASE_URL']) return postgres(env['MILLRACE_DATABASE_URL'], 'MILLRACE_DATABASE_URL')
+  const own = named.connections ?? (named.backend && { default: named.backend })
   if (own !== undefined) return { kind: 'backends', shown: `the backend of ${file}`, from: file, connections: own }
-  if (config?.postgres) {
-    return postgres(typeof config.postgres === 'string' ? { url: config.postgres } : config.postgres, file)
-  }
-  if (env['DATABASE_URL']) return postgres({ url: env['DATABASE_URL'] }, 'DATABASE_URL')
-  const dir = resolve(loaded === null ? cwd : dirname(path), config?.dataDir ?? '.millrace')
+  if (named.postgres) return postgres(named.postgres, file)
+  if (env['DATABASE_URL']) return postgres(env['DATABASE_URL'], 'DATABASE_URL')
+  const dir = resolve(path === null ? cwd : dirname(path), named.dataDir ?? '.millrace')
   // Looking at a folder must not start a database in it.
-  if (needs.embedded || loaded !== null || existsSync(join(dir, `pg${PG_MAJOR}`))) {
+  if (needs.embedded || path !== null || existsSync(join(dir, `pg${PG_MAJOR}`))) {
     return { kind: 'embedded', shown: 'the embedded PostgreSQL', from: 'no store was named', dir, ...schema }
   }
   const message = `there is no store to work on: pass --postgres URL, set DATABASE_URL, or go to a folder with a ${CONFIG_NAMES[0]}`

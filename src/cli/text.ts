@@ -11,9 +11,13 @@ const ASCII = /^[\u0020-\u007e]*$/
 
 /** One line, harmless. */
 export function printable(text: string): string {
+  return escapeControls(text.replaceAll('\t', ' ').replaceAll('\n', '⏎'))
+}
+
+/** All but line breaks; the same in JSON text means the same. */
+export function escapeControls(text: string): string {
   return text.replaceAll(CONTROL, (character) => {
-    if (character === '\n') return '⏎'
-    if (character === '\t') return ' '
+    if (character === '\n') return character
     return `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`
   })
 }
@@ -68,5 +72,5 @@ export function counted(count: number, one: string, many = `${one}s`): string {
 
 /** JSON on one line, as a person may read it in a table. */
 export function inline(value: unknown): string {
-  return value === null || value === undefined ? '-' : JSON.stringify(value)
+  return value === null || value === undefined ? '-' : escapeControls(JSON.stringify(value))
 }

@@ -1,8 +1,9 @@
 // The life of a worker process: it works until somebody or something ends it, then drains with a deadline.
 //
 // What ends it: a signal (a second one ends at once), a stop command from the store, the memory limit, or the
-// number of jobs it was to run. The first of them counts.
+// number of jobs it was to run. The first of them counts; the last two wait for running jobs without a deadline.
 import type { Millrace } from '../millrace.ts'
+import { sleep } from '../runtime/clock.ts'
 import type { Clock, Timer } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Worker } from '../worker/worker.ts'
@@ -47,6 +48,7 @@ export interface WorkerRunReport {
 export type EndReason = 'SIGINT' | 'SIGTERM' | 'stop-command' | 'memory' | 'max-jobs'
 
 const WATCH_MS = 1_000
+const IDLE_POLL_MS = 50
 const MB = 1024 * 1024
 
 export async function runWorker(options: WorkerRunOptions): Promise<WorkerRunReport> {
@@ -82,11 +84,16 @@ export async function runWorker(options: WorkerRunOptions): Promise<WorkerRunRep
     log.info({ workers: worker.ids, ...queuesOf(work) }, 'worker started')
     if (end.reason !== undefined) worker.quiet()
     const reason = await end.reached
+    if (reason === 'max-jobs' || reason === 'memory') {
+      // Nobody is in a hurry: running jobs have their own timeouts. A signal makes it one.
+      worker.quiet()
+      while (worker.running > 0 && signals === 0) await sleep(clock, IDLE_POLL_MS)
+    }
     const [busy, askedMs] = [worker.running > 0, clock.monoMs()]
     await worker.stop({ deadline: deadlineMs })
     const drained = !busy || clock.monoMs() - askedMs < deadlineMs
     const report = { reason, jobs: totals, ranMs: Math.round(clock.monoMs() - startMs), drained }
-    log.info({ reason, ...totals, ranMs: report.ranMs }, drained ? 'worker stopped' : 'worker stopped at its deadline')
+    log.info({ reason, ...totals, ranMs: report.ranMs }, drained ? 'work ended' : 'work ended at its deadline')
     return { ...report, exitCode: exitCodeOf(reason, drained) }
   } finally {
     watch.cancel()

@@ -126,6 +126,11 @@ export interface TypedSchedules<Known extends readonly AnyJob[]> extends Omit<Sc
 }
 
 export interface Client<Known extends readonly AnyJob[] = readonly AnyJob[]> extends EnqueueVerbs<Known> {
+  /**
+   * The same verbs inside your own transaction: the jobs are there after its commit, or never were. Takes an open
+   * transaction of pg, postgres.js, Drizzle, Kysely, Knex, Prisma or PGlite; needs a backend on PostgreSQL.
+   */
+  in(tx: object): EnqueueVerbs<Known>
   enqueueAndWait<const Ref extends Named<Known>>(
     job: Ref,
     ...args: [...EnqueueArgs<InputFor<Known, Ref>>, wait?: WaitOptions]

@@ -31,6 +31,9 @@ import { enqueueFlow } from './flows.ts'
 import type { FlowShape } from './flows.ts'
 import type { HandleServices } from './handle.ts'
 import { checkJobRef } from './ids.ts'
+import { createEnsure } from './inserter.ts'
+import type { EnsureQueues } from './inserter.ts'
+import { createIn } from './inside.ts'
 import { createJobs } from './jobs.ts'
 import { createMetadata } from './metadata.ts'
 import type { EnqueueMiddleware } from './middleware.ts'
@@ -115,14 +118,21 @@ export function createClient<const Known extends readonly AnyJob[]>(
   const awaitResult = createAwaitResult(connections, runtime)
   const handles = handleServices(connections, awaitResult, ending)
   const prepare = createPrepare({ runtime, connections, secrets })
-  const parts: EnqueuerParts = { runtime, hub, registry, connections, middleware, prepare, handles, settingsOf }
+  const ensureOf = perConnection((name) =>
+    createEnsure({ runtime, queues: connections.backend(name).queues, settingsOf }),
+  )
+  const parts: EnqueuerParts = { runtime, hub, registry, connections, middleware, prepare, handles, ensureOf }
   const enqueuer = createEnqueuer(parts)
+  const through = (insertVia: NonNullable<EnqueuerParts['insertVia']>) =>
+    // As below: the types are those of the definitions.
+    verbsOf(createEnqueuer({ ...parts, insertVia }), runtime) as unknown as EnqueueVerbs<Known>
   const desk = createBatchDesk({ connections, runtime, enqueuer, ending })
   const jobs = createJobs(connections, runtime)
   const consumers = createConsumerDesk()
 
   const client = {
     ...verbsOf(enqueuer, runtime),
+    in: createIn(connections, through),
     async enqueueAndWait(job: JobName, input?: unknown, enqueueOptions?: EnqueueOptions, wait?: WaitOptions) {
       return (await enqueuer.one(job, input, enqueueOptions)).result(wait)
     },
@@ -156,12 +166,21 @@ export function createClient<const Known extends readonly AnyJob[]>(
       runServices: (name: string) => createRunServices({ runtime, enqueuer, backend: connections.backend(name) }),
       stopConsumers: () => consumers.stopAll(),
       ensureQueues: () => ensureQueues(options, registry, connections, settingsOf),
-      through: (insertVia: NonNullable<EnqueuerParts['insertVia']>) =>
-        verbsOf(createEnqueuer({ ...parts, insertVia }), runtime),
+      through,
     },
   }
   // At run time jobs are names and values; `Client` adds the types that the registered definitions promise.
   return client as unknown as CreatedClient<Known>
+}
+
+/** Made when it is first asked for. */
+function perConnection(make: (connection: string) => EnsureQueues): (connection: string) => EnsureQueues {
+  const made = new Map<string, EnsureQueues>()
+  return (connection) => {
+    let ensure = made.get(connection)
+    if (ensure === undefined) made.set(connection, (ensure = make(connection)))
+    return ensure
+  }
 }
 
 function handleServices(connections: Connections, awaitResult: AwaitResult, ending: Ending): HandleServices {

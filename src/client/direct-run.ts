@@ -20,13 +20,20 @@ export async function runDirectly<Input, Parsed, Result>(
   // The schema of the definition produces `Parsed`; without one the caller's type is the promise.
   const what = `the input of ${definition.name}`
   const parsed = (await validateStored(definition.schema, decodePayload(text), what)) as Parsed
-  const returned = await definition.handler(detachedContext(definition, parsed, options.signal))
+  const given: Given<Result> = {}
+  const returned = await definition.handler(detachedContext(definition, parsed, given, options.signal))
   if (returned instanceof OutcomeSignal) throw returned
-  return throughJson(returned)
+  return throughJson('result' in given ? given.result : returned)
 }
 
-function throughJson<Result>(result: Result): Result {
-  if (result === undefined) return result
+/** What `completeWith` was given: the result, whatever the handler returns. */
+interface Given<Result> {
+  result?: Result
+}
+
+function throughJson<Result>(result: Result | undefined): Result {
+  // A handler that returns nothing has the type of nothing.
+  if (result === undefined) return result as Result
   const { text } = encodePayload(result, 'result', { maxBytes: LIMITS.resultBytesMax, code: 'RESULT_TOO_LARGE' })
   // The round trip that a stored result takes; the type is the one a producer would be given.
   return decodePayload(text) as Result
@@ -37,9 +44,10 @@ const DIRECT_ID = '00000000-0000-7000-8000-000000000000' as JobId
 const EPOCH_MS = 0
 const nothing = (): void => undefined
 
-function detachedContext<Parsed>(
-  definition: JobDefinition<string, never, Parsed, unknown>,
+function detachedContext<Parsed, Result>(
+  definition: JobDefinition<string, never, Parsed, Result>,
   input: Parsed,
+  given: Given<Result>,
   signal = new AbortController().signal,
 ): RunContext<Parsed> {
   const unsupported = (what: string) => (): never => {
@@ -59,6 +67,10 @@ function detachedContext<Parsed>(
     },
     extend(timeout) {
       parseDuration(timeout, 'extend', { minMs: 1, maxMs: LIMITS.timeoutMaxMs })
+    },
+    // There is no job to complete: the transaction is the caller's own affair.
+    async completeWith(_, result) {
+      given.result = result as Result // as a stored result: by the word of the handler
     },
     enqueue: unsupported('enqueue()'),
     parents: unsupported('parents()'),

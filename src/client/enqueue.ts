@@ -8,12 +8,12 @@ import { invalidOption } from '../core/names.ts'
 import type { EventHub } from '../runtime/events.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { InsertOutcome, InsertReply, InsertResult } from '../store/ports.ts'
-import type { QueueSettings } from '../store/queue-store.ts'
 import type { Connections } from './connections.ts'
 import type { EnqueueOptions } from './enqueue-options.ts'
 import { createHandle } from './handle.ts'
 import type { HandleServices, JobHandle } from './handle.ts'
 import { Inserter } from './inserter.ts'
+import type { EnsureQueues } from './inserter.ts'
 import { compose } from '../core/compose.ts'
 import type { EnqueueCall, EnqueueMiddleware, EnqueueReply } from './middleware.ts'
 import { checkBulkSize } from './prepare.ts'
@@ -44,7 +44,8 @@ export interface EnqueuerParts {
   readonly middleware: readonly EnqueueMiddleware[]
   readonly prepare: Prepare
   readonly handles: HandleServices
-  readonly settingsOf: (queue: string) => QueueSettings
+  /** What is known of the queues of a connection. */
+  readonly ensureOf: (connection: string) => EnsureQueues
   /** Instead of the backend's own: writes inside somebody's transaction. */
   readonly insertVia?: (connection: string, jobs: readonly NewJob[]) => Promise<InsertReply>
 }
@@ -115,31 +116,33 @@ function resolveLine(
   return { call: { job: registry.resolve(named), input, options: options ?? {} }, extras }
 }
 
-/** One inserter per connection: each has its own line of waiting calls and its own known queues. */
+/** One inserter per connection: each has its own line of waiting calls. */
 function createInserters({
   connections,
   runtime,
-  settingsOf,
+  ensureOf,
   insertVia,
 }: EnqueuerParts): (connection: string) => Inserter {
   const inserters = new Map<string, Inserter>()
   return (connection) => {
     const known = inserters.get(connection)
     if (known !== undefined) return known
-    const { jobs, queues } = connections.backend(connection)
+    const { jobs } = connections.backend(connection)
     const insert = (list: readonly NewJob[]): Promise<InsertReply> =>
       insertVia === undefined ? jobs.insert(list) : insertVia(connection, list)
-    const inserter = new Inserter({ runtime, insert, insideTransaction: insertVia !== undefined, queues, settingsOf })
+    const ensure = ensureOf(connection)
+    const inserter = new Inserter({ runtime, insert, insideTransaction: insertVia !== undefined, ensure })
     inserters.set(connection, inserter)
     return inserter
   }
 }
 
-function createAnswer({ hub }: EnqueuerParts) {
+function createAnswer({ hub, insertVia }: EnqueuerParts) {
   return ({ job, ownId }: Prepared, result: InsertResult): EnqueueReply => {
     // A minted id that is already there was written by our own first try, whose reply was lost.
     const outcome: InsertOutcome = result.outcome === 'already' && !ownId ? 'inserted' : result.outcome
-    if (hub.has('enqueued')) {
+    // Inside a transaction nobody knows yet whether there will ever be such a job.
+    if (insertVia === undefined && hub.has('enqueued')) {
       const { name, queue } = job
       hub.emit('enqueued', { id: result.id, name, queue, duplicate: outcome !== 'inserted', batch: job.batch ?? null })
     }

@@ -15,6 +15,14 @@ export interface InserterParts {
   readonly insert: (jobs: readonly NewJob[]) => Promise<InsertReply>
   /** Inside a transaction nothing is repeated: after an error it only accepts its rollback. */
   readonly insideTransaction: boolean
+  readonly ensure: EnsureQueues
+}
+
+/** Makes the queues of these jobs that are not known to be there; undefined when there is nothing to wait for. */
+export type EnsureQueues = (jobs: readonly Pick<NewJob, 'queue'>[]) => Promise<void> | undefined
+
+export interface EnsureParts {
+  readonly runtime: Runtime
   readonly queues: Pick<QueueStore, 'ensure'>
   /** The settings of a queue that is not in the store yet. */
   readonly settingsOf: (queue: string) => QueueSettings
@@ -33,18 +41,16 @@ const WAITING_MAX = 100_000
 
 export class Inserter {
   readonly #parts: InserterParts
-  readonly #ensure: (jobs: readonly NewJob[]) => Promise<void> | undefined
   #waiting: Waiting[] = []
   #busy = false
 
   constructor(parts: InserterParts) {
     this.#parts = parts
-    this.#ensure = createEnsure(parts)
   }
 
   /** May share its round trip with other single calls. */
   one(job: NewJob): Promise<InsertResult> {
-    const missing = this.#ensure([job])
+    const missing = this.#parts.ensure([job])
     // A batch or a parent may be refused, and a refusal refuses the whole insert.
     const alone = job.batch !== undefined || job.dependsOn !== undefined
     const write = (): Promise<InsertResult> =>
@@ -54,12 +60,12 @@ export class Inserter {
 
   /** Makes the queues of jobs that the store itself will insert: callbacks, ticks. */
   async makeQueues(jobs: readonly NewJob[]): Promise<void> {
-    await this.#ensure(jobs)
+    await this.#parts.ensure(jobs)
   }
 
   /** One atom: all or none. In the order given. */
   async many(jobs: readonly NewJob[]): Promise<readonly InsertResult[]> {
-    await this.#ensure(jobs)
+    await this.#parts.ensure(jobs)
     return this.#insert(jobs)
   }
 
@@ -125,10 +131,10 @@ export class Inserter {
   }
 }
 
-/** Each queue is ensured once per process; undefined when there is nothing to wait for. */
-function createEnsure({ runtime, queues, settingsOf }: InserterParts) {
+/** Each queue is ensured once per connection of a client, whoever writes to it. */
+export function createEnsure({ runtime, queues, settingsOf }: EnsureParts): EnsureQueues {
   const known = new Map<string, 'there' | Promise<void>>()
-  return (jobs: readonly NewJob[]): Promise<void> | undefined => {
+  return (jobs) => {
     if (jobs.every(({ queue }) => known.get(queue) === 'there')) return undefined
     const missing = new Set<string>()
     const waits = new Set<Promise<void>>()

@@ -139,6 +139,7 @@ const MILLRACE_CLASSES: ReadonlyMap<string, ErrorClass> = new Map([
   ['STORE_TIMEOUT', 'timeout'],
   ['IDEMPOTENCY_BUSY', 'timeout'],
   ['STORE_UNAVAILABLE', 'network'],
+  ['NOT_COMMITTED', 'server'],
   // The kept failure comes back on every further attempt.
   ['IDEMPOTENCY_FAILED', 'permanent'],
   ['WORKER_DIED', 'crash'],

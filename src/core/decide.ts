@@ -94,6 +94,16 @@ export function decideOutcome(run: RunFacts, end: RunEnd, policy: RunPolicy, ran
   }
 }
 
+/**
+ * The run completed its job inside a transaction of its own. This is what becomes of the job if that was not
+ * committed: a handler that believes in its completion has failed, any other end is what it is.
+ */
+export function decideNotCommitted(run: RunFacts, end: RunEnd, policy: RunPolicy, random: () => number): Transition {
+  if (end.outcome.kind !== 'done') return decideOutcome(run, end, policy, random)
+  const message = 'the transaction in which the job was completed was not committed'
+  return decideFailure(run, new MillraceError('NOT_COMMITTED', message), end, policy, random)
+}
+
 function decideFailure(
   run: RunFacts,
   thrown: unknown,

@@ -90,6 +90,12 @@ export interface RunContext<Parsed> {
   readonly progress: (value: unknown) => void
   /** Moves the deadline of this run to this long from now. */
   readonly extend: (timeout: Duration) => void
+  /**
+   * Completes the job inside your own transaction: what you wrote and the completion are committed together, or
+   * neither is. Make it the last statement. Throws LEASE_LOST when this run no longer owns the job; roll back then.
+   * `result` is the result of the job, whatever the handler returns. Needs a backend on PostgreSQL.
+   */
+  readonly completeWith: (tx: object, result?: unknown) => Promise<void>
   /** Enqueue from inside: jobs join the batch of this job when `batch: 'same'` is asked for. */
   readonly enqueue: ContextEnqueue
   /** Results of the jobs this one depends on, in the order they were named. */

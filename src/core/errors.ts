@@ -144,6 +144,10 @@ export const ERROR_CATALOGUE = {
     means: 'What was passed as a transaction is not an open transaction of a library that Millrace knows.',
     fix: 'Pass what the library hands you between begin and commit, and await every call before it ends.',
   },
+  NOT_COMMITTED: {
+    means: 'The transaction in which a job was completed was not committed, so the job was not completed either.',
+    fix: 'Await the commit before the handler ends; let an error that rolls the transaction back leave the handler.',
+  },
   NOT_SUPPORTED: {
     means: 'The backend in use does not offer this.',
     fix: 'See the capabilities of the backends in docs/backend-contract.md.',

@@ -22,6 +22,11 @@ export interface Backend {
   readonly notes: NoteStore
   readonly wakeups: Wakeups
   readonly capabilities: Capabilities
+  /**
+   * The store inside a transaction of the caller, whose library is known by the shape of `tx`. Throws NOT_A_TRANSACTION
+   * when that is none. There exactly when `capabilities.transactional`.
+   */
+  readonly inside?: (tx: unknown) => InsideTransaction
   /** Open connections; idempotent. */
   start(): Promise<void>
   /** Close them; idempotent; calls after it fail with STOPPED. */
@@ -49,6 +54,12 @@ export interface Capabilities {
 export interface ThreadLiveness {
   readonly module: string
   readonly options: unknown
+}
+
+/** Both take effect with the commit and not without it. Nothing is repeated: after an error only a rollback works. */
+export interface InsideTransaction {
+  insert(jobs: readonly NewJob[]): Promise<InsertReply>
+  apply(transitions: readonly Transition[]): Promise<readonly Verdict[]>
 }
 
 export interface JobStore {

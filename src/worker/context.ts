@@ -3,6 +3,7 @@ import { parseDuration } from '../core/duration.ts'
 import type { Duration } from '../core/duration.ts'
 import type { JobLog, RunContext, RunServices, RunningJob } from '../core/definition.ts'
 import type { LogLine } from '../core/job.ts'
+import type { JsonText } from '../core/json.ts'
 import { LIMITS } from '../core/limits.ts'
 import { decodePayload, encodePayload } from '../core/payload.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -15,8 +16,11 @@ export interface ContextHost {
   readonly onReport: (run: JobRun) => void
   /** The deadline of this run was moved. */
   readonly onExtend: (run: JobRun) => void
+  /** Completes the job inside a transaction; absent: there is no store, the result is kept for the end of the run. */
+  readonly complete?: (run: JobRun, tx: object, result: JsonText | null) => Promise<void>
 }
 
+export const RESULT_LIMIT = { maxBytes: LIMITS.resultBytesMax, code: 'RESULT_TOO_LARGE' } as const
 const PROGRESS_LIMIT = { maxBytes: LIMITS.progressBytesMax, code: 'PROGRESS_TOO_LARGE' } as const
 
 export class Context implements RunContext<unknown> {
@@ -93,6 +97,15 @@ export class Context implements RunContext<unknown> {
       const timeoutMs = parseDuration(timeout, 'extend', { minMs: 1, maxMs: LIMITS.timeoutMaxMs })
       this.#run.dueMs = this.#host.clock.monoMs() + timeoutMs
       this.#host.onExtend(this.#run)
+    }
+  }
+
+  get completeWith(): RunContext<unknown>['completeWith'] {
+    return async (tx: object, result?: unknown) => {
+      const what = `the result of '${this.#run.claimed.name}'`
+      const text = result === undefined ? null : encodePayload(result, what, RESULT_LIMIT).text
+      await this.#host.complete?.(this.#run, tx, text)
+      this.#run.given = { result: text }
     }
   }
 

@@ -3,7 +3,7 @@
 //
 // States: idle → working ⇄ quiet → draining → stopped. Losing a life (declared dead, out of touch) aborts
 // every handler and gives back everything unstarted; then a new life begins.
-import { decideOutcome, decideReport } from '../core/decide.ts'
+import { decideOutcome } from '../core/decide.ts'
 import { runPolicy } from '../core/policy.ts'
 import type { RunPolicy, SystemPolicy } from '../core/policy.ts'
 import type { AnyJob, FailedHook, RunMiddleware, RunServices } from '../core/definition.ts'
@@ -19,6 +19,7 @@ import type { Runtime } from '../runtime/runtime.ts'
 import { reportVerdict } from '../runtime/verdicts.ts'
 import type { VerdictOptions } from '../runtime/verdicts.ts'
 import type { Backend, ClaimReply } from '../store/ports.ts'
+import { Completions } from './completions.ts'
 import { Deadlines } from './deadlines.ts'
 import { Dispatch } from './dispatch.ts'
 import { Executor } from './executor.ts'
@@ -32,6 +33,7 @@ import type { Demand, Settlement } from './pump.ts'
 import { QueueView } from './queue-view.ts'
 import { takeTokens } from './rate-gate.ts'
 import type { RateGateOptions } from './rate-gate.ts'
+import { Reports } from './reports.ts'
 import type { Slots } from './slots.ts'
 
 export interface EngineOptions extends SystemPolicy {
@@ -57,11 +59,12 @@ export class Engine {
   readonly #options: EngineOptions
   /** Claimed and without a verdict. A job may be claimed again while an older run of it still ends: the newest counts. */
   readonly #runs = new Map<JobId, JobRun>()
-  readonly #reporting = new Set<JobRun>()
+  readonly #reports = new Reports()
   readonly #deadlines: Deadlines
   readonly #executor: Executor
   readonly #dispatch: Dispatch
   readonly #pump: Pump
+  readonly #completions: Completions
   readonly #poller: Poller
   readonly #queues: QueueView
   readonly #life: Life
@@ -84,6 +87,7 @@ export class Engine {
         services: (run) => options.services(run.claimed, () => !run.over),
         onReport: (run) => this.#report(run),
         onExtend: (run) => this.#deadlines.moved(run),
+        complete: (run, tx, result) => this.#completions.complete(run, tx, result),
       },
       onEnd: (run, outcome) => this.#end(run, outcome),
     })
@@ -110,11 +114,18 @@ export class Engine {
       jobs: backend.jobs,
       callsMax: backend.capabilities.orderedCalls,
       demand: (asked) => this.#demand(asked),
-      reports: () => this.#takeReports(),
+      reports: () => this.#reports.take(),
       onClaimed: (jobs, demand, reply) => this.#claimed(jobs, demand, reply),
       onVerdict: (settlement, verdict) => this.#verdict(settlement, verdict),
       isKnown: ({ jobId, lease }) => this.#runs.get(jobId)?.claimed.lease === lease,
       life: () => this.#life.current,
+    })
+    this.#completions = new Completions({
+      runtime,
+      backend,
+      connection,
+      policyOf: (run) => this.#policyOf(run),
+      onVerdict: (settlement, verdict) => this.#verdict(settlement, verdict),
     })
     this.#poller = new Poller({
       runtime,
@@ -188,7 +199,8 @@ export class Engine {
         await this.#quietWithin(times.abortGraceMs * 2)
       }
       // Everything decided gets its verdict, as far as the store answers.
-      await bounded(runtime.clock, flushTimeoutMs, 'the last flush', this.#pump.flushed()).catch((error: unknown) => {
+      const flushed = Promise.all([this.#pump.flushed(), this.#completions.flushed()])
+      await bounded(runtime.clock, flushTimeoutMs, 'the last flush', flushed).catch((error: unknown) => {
         runtime.logger.warn({ error }, 'stopped with settlements unsent; their jobs will be given to others')
       })
     }
@@ -196,6 +208,7 @@ export class Engine {
     this.#dispatch.stop()
     this.#queues.stop()
     this.#pump.stop()
+    this.#completions.stop()
     this.#deadlines.stop()
     await this.#life.stop()
     if (wasStarted) this.#options.events.emit('workerStopped', { worker: this.id })
@@ -284,6 +297,10 @@ export class Engine {
 
   #settle(run: JobRun, outcome: Outcome, ranMs = 0): void {
     const { runtime } = this.#options
+    if (run.completion !== undefined) {
+      this.#completions.settle(run, run.completion, outcome, ranMs)
+      return
+    }
     const end = { outcome, ranMs, nowMs: runtime.clock.nowMs() }
     const transition = decideOutcome(run.claimed, end, this.#policyOf(run), runtime.random)
     this.#pump.settle({ transition, run })
@@ -301,6 +318,7 @@ export class Engine {
   #verdict({ run, transition }: Settlement, verdict: Verdict): void {
     if (run === null) return
     if (transition.edge === 'report') {
+      this.#reports.answered(run)
       if (verdict === 'stale' || verdict === 'missing') this.#leaseLost(run, 'a report was refused')
       else if (transition.progress !== undefined) this.#tellProgress(run, transition.progress)
       return
@@ -316,25 +334,8 @@ export class Engine {
   }
 
   #report(run: JobRun): void {
-    this.#reporting.add(run)
+    this.#reports.add(run)
     this.#pump.wake()
-  }
-
-  #takeReports(): readonly Settlement[] {
-    if (this.#reporting.size === 0) return NO_REPORTS
-    const runs = [...this.#reporting]
-    this.#reporting.clear()
-    return runs.map((run) => {
-      const { progress, logLines, logLinesSent } = run
-      const report = {
-        ...(progress !== undefined && { progress }),
-        ...(logLines !== undefined && { logLines, logFrom: logLinesSent }),
-      }
-      run.progress = undefined
-      run.logLines = undefined
-      run.logLinesSent += logLines?.length ?? 0
-      return { run, transition: decideReport(run.claimed, report) }
-    })
   }
 
   #cancel(cancels: readonly LeaseRef[]): void {
@@ -385,5 +386,3 @@ export class Engine {
     })
   }
 }
-
-const NO_REPORTS: readonly Settlement[] = []

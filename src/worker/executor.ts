@@ -3,13 +3,13 @@
 import { MillraceError } from '../core/errors.ts'
 import { compose } from '../core/compose.ts'
 import type { AnyJob, RunMiddleware } from '../core/definition.ts'
-import { DEFAULTS, LIMITS } from '../core/limits.ts'
+import { DEFAULTS } from '../core/limits.ts'
 import { OutcomeSignal } from '../core/outcome.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { decodePayload, encodePayload } from '../core/payload.ts'
 import { validateStored } from '../core/schema.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { Context } from './context.ts'
+import { Context, RESULT_LIMIT } from './context.ts'
 import type { ContextHost } from './context.ts'
 import type { AbortCause, JobRun } from './job-run.ts'
 
@@ -22,7 +22,6 @@ export interface ExecutorOptions {
 }
 
 const DONE: Outcome = { kind: 'done', result: null }
-const RESULT_LIMIT = { maxBytes: LIMITS.resultBytesMax, code: 'RESULT_TOO_LARGE' } as const
 
 export class Executor {
   readonly #options: ExecutorOptions
@@ -50,10 +49,9 @@ export class Executor {
       if (input instanceof Promise)
         this.#follow(
           run,
-          definition,
           input.then((parsed) => this.#callIfLive(run, definition, parsed)),
         )
-      else this.#follow(run, definition, this.#call(run, definition, input))
+      else this.#follow(run, this.#call(run, definition, input))
     } catch (error) {
       this.#end(run, outcomeOfThrow(error))
     }
@@ -84,13 +82,13 @@ export class Executor {
     return compose(middleware, async () => handler(context))(context)
   }
 
-  #follow(run: JobRun, definition: AnyJob, returned: unknown): void {
+  #follow(run: JobRun, returned: unknown): void {
     if (!isThenable(returned)) {
-      this.#end(run, outcomeOfReturn(returned, definition.name))
+      this.#end(run, outcomeOfReturn(returned, run))
       return
     }
     returned.then(
-      (value) => this.#end(run, run.over ? DONE : outcomeOfReturn(value, definition.name)),
+      (value) => this.#end(run, run.over ? DONE : outcomeOfReturn(value, run)),
       (error: unknown) => this.#end(run, outcomeOfThrow(error)),
     )
   }
@@ -105,11 +103,12 @@ export class Executor {
   }
 }
 
-function outcomeOfReturn(value: unknown, name: string): Outcome {
-  if (value === undefined) return DONE
+function outcomeOfReturn(value: unknown, { given, claimed }: JobRun): Outcome {
   if (isSignal(value)) return value.outcome
+  if (given !== undefined) return { kind: 'done', result: given.result }
+  if (value === undefined) return DONE
   try {
-    return { kind: 'done', result: encodePayload(value, `the result of '${name}'`, RESULT_LIMIT).text }
+    return { kind: 'done', result: encodePayload(value, `the result of '${claimed.name}'`, RESULT_LIMIT).text }
   } catch (error) {
     // Running again would give the same result: the job is a dead letter that says what is wrong with it.
     return { kind: 'fail', error }

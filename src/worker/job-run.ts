@@ -7,6 +7,7 @@ import type { AnyJob } from '../core/definition.ts'
 import type { ClaimedJob, LogLine, WorkerId } from '../core/job.ts'
 import type { JsonText } from '../core/json.ts'
 import type { Outcome } from '../core/outcome.ts'
+import type { Transition } from '../core/transition.ts'
 import type { Deadline } from './deadlines.ts'
 
 /** Why a handler is told to stop. */
@@ -34,6 +35,14 @@ export class JobRun implements Deadline {
   progress: JsonText | undefined
   logLines: LogLine[] | undefined
   logLinesSent = 0
+  /** Reports that were sent and are not answered yet, and who waits for the last answer. */
+  reportsOut = 0
+  onReportsBack: (() => void)[] = []
+
+  /** It was sent inside a transaction of the handler; what became of that is unknown here. */
+  completion: Transition | undefined
+  /** The result that came with it: whatever the handler returns. */
+  given: { readonly result: JsonText | null } | undefined
 
   constructor(
     claimed: ClaimedJob,

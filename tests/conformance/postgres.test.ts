@@ -1,16 +1,15 @@
 // The Postgres backend keeps the promises of the contract on a real server.
 import { afterAll, beforeAll } from 'vitest'
-import { createTestSchema } from '../postgres/test-store.ts'
-import type { TestSchema } from '../postgres/test-store.ts'
+import { createTestDatabase } from '../postgres/test-store.ts'
+import type { TestDatabase } from '../postgres/test-store.ts'
 import { backendSuite } from './suite.ts'
 
-let schema: TestSchema
+let database: TestDatabase
 
 beforeAll(async () => {
-  const url = process.env.MRPG ?? 'postgres://postgres@127.0.0.1:54180/postgres'
-  schema = await createTestSchema(url, `conformance_${process.pid}`)
+  database = await createTestDatabase({ version: 18 })
 })
 
-afterAll(() => schema.close())
+afterAll(() => database.close())
 
-backendSuite({ name: 'postgres', create: () => schema.create() })
+backendSuite({ name: 'postgres 18', create: () => database.create() })

@@ -1,58 +1,111 @@
 // A Postgres store for suites that want an empty one for every test, with a clock that stands still until a test
-// moves it. One schema per file, emptied between tests: making it anew would take 30 times as long.
+// moves it. One database per file, emptied between tests: making it anew would take 30 times as long.
 import pg from 'pg'
 import { postgres } from '../../src/backends/postgres/backend.ts'
 import { createMigrator } from '../../src/backends/postgres/migrate.ts'
+import type { Backend } from '../../src/store/ports.ts'
 import type { TestStore } from '../conformance/suite.ts'
+import { freshDatabase, sharedPostgres } from '../support/postgres-server.ts'
+import type { PostgresVersion } from '../support/postgres-server.ts'
+import { alternating } from './alternating.ts'
 
-/** An hour that is full: times in failing tests are easy to read. */
-const START_MS = Date.UTC(2030, 0, 1, 12)
+export interface TestDatabaseOptions {
+  readonly version: PostgresVersion
+  /** Backends that take turns behind the one that a test sees. Default 1. */
+  readonly instances?: number
+}
 
-export interface TestSchema {
-  /** An empty store on the schema, its clock at the start. The one before must be closed. */
+export interface TestDatabase {
+  /** An empty store, its clock at the start. The one before must be closed. */
   create(): Promise<TestStore>
   close(): Promise<void>
 }
 
-export async function createTestSchema(url: string, schema: string): Promise<TestSchema> {
-  const migrator = createMigrator({ url, schema })
+/** An hour that is full: times in failing tests are easy to read. */
+const START_MS = Date.UTC(2030, 0, 1, 12)
+/** Enough to run calls at once. A connection costs 15 ms of server time before its first answers; 20 cost more than most tests. */
+const POOL_MAX = 4
+const LISTEN_MAX_MS = 10_000
+
+export async function createTestDatabase({ version, instances = 1 }: TestDatabaseOptions): Promise<TestDatabase> {
+  const database = await freshDatabase(await sharedPostgres(version))
+  const { url } = database
+  const migrator = createMigrator({ url })
   await migrator.up()
   await migrator.close()
   const client = new pg.Client({ connectionString: url })
   await client.connect()
-  await client.query(`
-    create table ${schema}.test_clock (now_ms float8 not null);
-    insert into ${schema}.test_clock values (0);
-    create or replace function ${schema}.now_at() returns timestamptz language sql volatile
-      as $$ select to_timestamp(now_ms / 1000) from ${schema}.test_clock $$;
-    create function ${schema}.test_empty() returns void language plpgsql as $$
-    declare
-      one text;
-    begin
-      for one in select tablename from pg_tables where schemaname = '${schema}' and tablename not in ('test_clock', 'schema_migrations', 'schema_functions') loop
-        execute format('delete from ${schema}.%I', one);
-      end loop;
-    end $$`)
+  // What these suites test is not what survives a crash: here, and only here, a commit need not wait for the disk.
+  await client.query(`alter database ${database.name} set synchronous_commit = off`)
+  await client.query(CLOCK_AND_BROOM)
+
+  let round = 0
+
+  const open = async (poolMax: number): Promise<Backend> => {
+    const backend = postgres({ url, poolMax, applicationName: `test ${round}` })
+    await backend.start()
+    return backend
+  }
+
+  async function openSeveral(): Promise<Backend> {
+    const first = await open(1)
+    const others = await Promise.all(Array.from({ length: instances - 1 }, () => open(1)))
+    // A hint between processes is lost on those who do not listen yet. Here they all do before a test begins.
+    for (const backend of [first, ...others]) backend.wakeups.listen(['config'], () => undefined)
+    await untilListening(client, `test ${round} listen`, instances)
+    return alternating([first, ...others])
+  }
 
   return {
     async create() {
       let nowMs = START_MS
-      await client.query(`select ${schema}.test_empty()`)
-      await client.query(`update ${schema}.test_clock set now_ms = $1`, [nowMs])
-      const backend = postgres({ url, schema })
-      await backend.start()
+      round += 1
+      await client.query('select millrace.test_begin($1)', [nowMs])
+      const backend = instances === 1 ? await open(POOL_MAX) : await openSeveral()
       const clock = {
         nowMs: () => nowMs,
         async advance(ms: number) {
           nowMs += ms
-          await client.query(`update ${schema}.test_clock set now_ms = $1`, [nowMs])
+          await client.query('update millrace.test_clock set now_ms = $1', [nowMs])
         },
       }
       return { backend, clock, close: () => backend.stop() }
     },
     async close() {
-      await client.query(`drop schema ${schema} cascade`)
       await client.end()
+      await database.drop()
     },
   }
 }
+
+async function untilListening(client: pg.Client, name: string, wanted: number): Promise<void> {
+  const untilMs = performance.now() + LISTEN_MAX_MS
+  for (let count = 0; count < wanted; ) {
+    if (performance.now() > untilMs) throw new Error(`${count} of ${wanted} backends listen after ${LISTEN_MAX_MS} ms`)
+    const { rows } = await client.query<{ count: number }>(
+      `select count(*)::int as count from pg_stat_activity
+       where application_name = $1 and query like 'listen %' and state = 'idle'`,
+      [name],
+    )
+    count = rows[0]?.count ?? 0
+    if (count < wanted) await new Promise((resolve) => setTimeout(resolve, 3))
+  }
+}
+
+const CLOCK_AND_BROOM = `
+  create table millrace.test_clock (now_ms float8 not null);
+  insert into millrace.test_clock values (0);
+  create or replace function millrace.now_at() returns timestamptz language sql volatile
+    as $$ select to_timestamp(now_ms / 1000) from millrace.test_clock $$;
+  create function millrace.test_begin(at_ms float8) returns void language plpgsql as $$
+  declare
+    name text;
+  begin
+    for name in
+      select c.relname from pg_class c where c.relnamespace = 'millrace'::regnamespace and c.relkind = 'r'
+        and c.relname not in ('test_clock', 'schema_migrations', 'schema_functions')
+    loop
+      execute format('delete from millrace.%I', name);
+    end loop;
+    update millrace.test_clock set now_ms = at_ms;
+  end $$`

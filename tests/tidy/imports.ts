@@ -18,12 +18,16 @@ const ROOMS: Readonly<Record<string, Room>> = {
   store: { imports: ['core'] },
   runtime: { imports: ['core'] },
   'backends/memory': { imports: ['store', 'runtime', 'core'] },
+  'backends/postgres': { imports: ['store', 'runtime', 'core'] },
+  'backends/embedded': { imports: ['store', 'runtime', 'core'] },
   client: { imports: ['store', 'runtime', 'core'] },
   worker: { imports: ['store', 'runtime', 'core'] },
   maintenance: { imports: ['store', 'runtime', 'core'] },
+  cli: { imports: ['*'] },
   testing: { imports: ['*'] },
   'index.ts': { imports: ['*'] },
   'millrace.ts': { imports: ['*'] },
+  'stores.ts': { imports: ['*'] },
   'works.ts': { imports: ['client', 'worker', 'maintenance', 'store', 'runtime', 'core'] },
 }
 

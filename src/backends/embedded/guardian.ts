@@ -54,38 +54,56 @@ async function main(orders: GuardianOrders): Promise<void> {
   process.stdout.write('listening\n')
 
   const isIdle = (): boolean => users.size === 0 && systemClock.monoMs() - idleSinceMs >= orders.lingerMs
-  const lock = await untilDone(orders, isIdle)
+  const { lock, pid } = await untilDone(orders, isIdle)
   isStopping = true
-  await end(orders, lock)
+  await end(orders, lock, pid)
 }
 
-/** Watches until there is nothing to guard; answers with the lock if it got it. */
-async function untilDone(orders: GuardianOrders, isIdle: () => boolean): Promise<Lock | undefined> {
+interface Done {
+  /** Undefined if another process has it. */
+  readonly lock: Lock | undefined
+  /** Of the server, as far as it was told. */
+  readonly pid: number | undefined
+}
+
+/** Watches until there is nothing to guard. */
+async function untilDone(orders: GuardianOrders, isIdle: () => boolean): Promise<Done> {
+  let pid: number | undefined
   for (;;) {
     await sleep(systemClock, TICK_MS)
     const state = readState(orders.state)
     if (state?.token === orders.token) {
+      pid = state.postmaster
       beat(orders)
-      if (!isRunning(state.postmaster)) return tryLock(orders.lock)
+      if (!isRunning(pid)) return { lock: takeLock(orders), pid }
     } else if (state !== undefined) {
       // Replaced, after it was frozen or its state was lost; its users will find the new one.
-      return undefined
+      return { lock: undefined, pid }
     }
     // Whoever holds the lock is starting a server and about to use it, or dies and leaves the lock to us.
     while (isIdle()) {
-      const lock = tryLock(orders.lock)
-      if (lock !== undefined) return lock
+      const lock = takeLock(orders)
+      if (lock !== undefined) return { lock, pid }
       await sleep(systemClock, LOCK_POLL_MS)
     }
   }
 }
 
+/** Where the directory was removed there is nobody to keep out. */
+function takeLock({ lock }: GuardianOrders): Lock | undefined {
+  try {
+    return tryLock(lock)
+  } catch {
+    return { release: () => undefined }
+  }
+}
+
 /** A guardian that the state does not name was replaced, and must leave the server alone. */
-async function end(orders: GuardianOrders, lock: Lock | undefined): Promise<never> {
+async function end(orders: GuardianOrders, lock: Lock | undefined, pid: number | undefined): Promise<never> {
   const state = readState(orders.state)
   const isInCharge = lock !== undefined && (state === undefined || state.token === orders.token)
   if (isInCharge) {
-    await stopPostmaster(orders.data, 'fast', orders.pgCtl)
+    await stopPostmaster(orders.data, { pid, pgCtl: orders.pgCtl })
     removeState(orders.state)
   }
   if (process.platform !== 'win32') rmSync(orders.addressDir ?? orders.address, { recursive: true, force: true })

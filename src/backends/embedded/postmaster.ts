@@ -80,14 +80,21 @@ export async function launchPostmaster(options: LaunchOptions, timeoutMs: number
   return undefined
 }
 
+export interface StopOptions {
+  readonly mode?: ShutdownMode
+  /** Where it is remembered: somebody may have removed the directory under the server. */
+  readonly pid?: number | undefined
+  readonly pgCtl?: string | undefined
+}
+
 /** Gone when it resolves, and so at once if it was not there; false if nothing made it go. */
-export async function stopPostmaster(data: string, mode: ShutdownMode = 'fast', pgCtl?: string): Promise<boolean> {
-  const found = findPostmaster(data)
-  if (found === undefined) return true
-  signal(found.pid, mode, pgCtl)
-  if (await isGone(found.pid, data, mode === 'fast' ? FAST_MAX_MS : IMMEDIATE_MAX_MS)) return true
-  signal(found.pid, 'immediate', pgCtl)
-  return await isGone(found.pid, data, IMMEDIATE_MAX_MS)
+export async function stopPostmaster(data: string, options: StopOptions = {}): Promise<boolean> {
+  const { mode = 'fast', pgCtl, pid = findPostmaster(data)?.pid } = options
+  if (pid === undefined || !isPostmasterOf(pid, data)) return true
+  signal(pid, mode, pgCtl)
+  if (await isGone(pid, data, mode === 'fast' ? FAST_MAX_MS : IMMEDIATE_MAX_MS)) return true
+  signal(pid, 'immediate', pgCtl)
+  return await isGone(pid, data, IMMEDIATE_MAX_MS)
 }
 
 async function isGone(pid: number, data: string, timeoutMs: number): Promise<boolean> {

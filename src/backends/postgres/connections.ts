@@ -1,11 +1,14 @@
 // The connections of one process: a pool for work, one for the claims of each worker, one apart for heartbeats, so
 // that a beat never waits behind work; and the translation of every error. A statement that met a deadlock is made again: it was rolled back.
+import { createHash } from 'node:crypto'
 import pg from 'pg'
-import type { PoolClient, PoolConfig, QueryArrayResult } from 'pg'
+import type { PoolClient, PoolConfig } from 'pg'
 import { MillraceError } from '../../core/errors.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { placeOf } from './migrate-connect.ts'
 import { OrderedConnection } from './ordered.ts'
 import { sqlStateOf, storeError } from './pg-errors.ts'
+import { Pool } from './pool.ts'
 
 export interface ConnectionOptions {
   readonly url: string
@@ -36,12 +39,15 @@ const TRIES_MAX = 5
 const AGAIN = new Set(['40P01', '40001'])
 /** Prepared statement missing, or there already: the pooler gave us another server connection. */
 const NOT_PREPARED = new Set(['26000', '42P05'])
+const TOO_MANY_CONNECTIONS = '53300'
+/** Nobody waits longer for a beat, so a connection that has not answered by then is made anew. */
+const BEAT_MAX_MS = 10_000
 const asText = { getTypeParser: () => (value: unknown) => value }
 
 export class Connections {
   readonly #options: ConnectionOptions
-  #pool: pg.Pool | undefined
-  #beats: pg.Pool | undefined
+  #pool: Pool | undefined
+  #beats: Pool | undefined
   #users = 0
   #prepare: boolean
   #closed = false
@@ -51,6 +57,7 @@ export class Connections {
   readonly #ordered = new Map<string, OrderedConnection>()
 
   constructor(options: ConnectionOptions) {
+    checkUrl(options.url)
     this.#options = options
     this.#prepare = options.prepare
   }
@@ -58,8 +65,8 @@ export class Connections {
   open(): void {
     this.#users += 1
     this.#closed = false
-    this.#pool ??= this.#createPool(this.#options.poolMax, '')
-    this.#beats ??= this.#createPool(1, ' heartbeat')
+    this.#pool ??= this.#createPool(this.#options.poolMax, this.config(''))
+    this.#beats ??= this.#createPool(1, { ...this.config(' heartbeat'), query_timeout: BEAT_MAX_MS })
   }
 
   /** True when the last user has gone and everything is closed. */
@@ -81,9 +88,21 @@ export class Connections {
 
   /** In order with the other statements of this worker. */
   runOrdered(worker: string, statement: Statement, values: readonly Value[]): Promise<readonly Row[]> {
-    let connection = this.#ordered.get(worker)
-    if (connection === undefined) this.#ordered.set(worker, (connection = new OrderedConnection(() => this.config(' worker'))))
-    return this.#again(statement, (name) => connection.run(statement, values, name))
+    return this.#again(statement, false, (name) => this.#orderedOf(worker).run(statement, values, name))
+  }
+
+  #orderedOf(worker: string): OrderedConnection {
+    const known = this.#ordered.get(worker)
+    if (known !== undefined) return known
+    // A life that was lost leaves its connection behind: nobody signs it off.
+    for (const [other, connection] of this.#ordered) {
+      if (!connection.isForgotten) continue
+      this.#ordered.delete(other)
+      void connection.close()
+    }
+    const connection = new OrderedConnection(() => this.config(' worker'))
+    this.#ordered.set(worker, connection)
+    return connection
   }
 
   /** The worker has ended. */
@@ -98,49 +117,57 @@ export class Connections {
     return this.#runOn(this.#beats, statement, values)
   }
 
-  async #connect(pool: pg.Pool, what: string): Promise<PoolClient> {
-    try {
-      return await pool.connect()
-    } catch (error) {
-      if (!isRefusedParameter(error) || this.#limits.isOff) throw storeError(error, what)
-      this.#limitsOff()
-      return this.#connect(pool, what)
-    }
-  }
-
   /** A connection for several statements; `work` ends its transaction itself. */
   async with<Result>(what: string, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
     if (this.#pool === undefined) throw stopped()
     const client = await this.#connect(this.#pool, what)
-    let broken = true
+    let isBroken = false
+    // It may break between two statements; without a listener Node would end the process.
+    const onError = (): void => {
+      isBroken = true
+    }
+    client.on('error', onError)
     try {
-      const result = await work(client)
-      broken = false
-      return result
+      return await work(client)
     } catch (error) {
+      isBroken = true
       throw storeError(error, what)
     } finally {
-      client.release(broken)
+      client.off('error', onError)
+      client.release(isBroken)
     }
   }
 
-  #runOn(pool: pg.Pool | undefined, statement: Statement, values: readonly Value[]): Promise<readonly Row[]> {
-    return this.#again(statement, async (name) => {
+  async #connect(pool: Pool, what: string): Promise<PoolClient> {
+    for (let tryNo = 1; ; tryNo++) {
+      try {
+        return await pool.connect()
+      } catch (error) {
+        if (tryNo >= TRIES_MAX || !(await this.#mayTryAgain(error, false, true))) {
+          const { url } = this.#options
+          throw storeError(error, `${what}, connecting to ${placeOf(new pg.Client({ connectionString: url }))}`)
+        }
+      }
+    }
+  }
+
+  #runOn(pool: Pool | undefined, statement: Statement, values: readonly Value[]): Promise<readonly Row[]> {
+    return this.#again(statement, pool === this.#pool, async (name) => {
       if (pool === undefined) throw stopped()
-      const query = {
+      const { rows } = await pool.query({
         text: statement.text,
         values: values as Value[],
-        rowMode: 'array' as const,
+        rowMode: 'array',
         types: asText,
         ...(name && { name }),
-      }
-      const { rows } = (await pool.query(query)) as QueryArrayResult<(string | null)[]>
+      })
       return rows
     })
   }
 
   async #again(
     { what, text }: Statement,
+    isPooled: boolean,
     send: (name: string | undefined) => Promise<readonly Row[]>,
   ): Promise<readonly Row[]> {
     for (let tryNo = 1; ; tryNo++) {
@@ -149,26 +176,42 @@ export class Connections {
       try {
         return await send(prepared ? this.#nameOf(text) : undefined)
       } catch (error) {
-        const state = sqlStateOf(error) ?? ''
-        if (AGAIN.has(state) && tryNo < TRIES_MAX) continue
-        if (prepared && NOT_PREPARED.has(state) && tryNo < TRIES_MAX) {
-          this.#prepare = false
-          this.#options.logger.warn({ what }, 'a pooler without prepared statements: going on without them')
-          continue
-        }
-        if (isRefusedParameter(error) && !this.#limits.isOff) {
-          this.#limitsOff()
-          continue
-        }
-        throw storeError(error, what)
+        if (tryNo >= TRIES_MAX || !(await this.#mayTryAgain(error, prepared, isPooled))) throw storeError(error, what)
       }
     }
   }
 
+  /** The statement had no effect, and what was in its way is out of the way. */
+  async #mayTryAgain(error: unknown, prepared: boolean, isPooled: boolean): Promise<boolean> {
+    const state = sqlStateOf(error) ?? ''
+    if (AGAIN.has(state)) return true
+    if (prepared && NOT_PREPARED.has(state)) {
+      this.#preparedOff()
+      return true
+    }
+    if (isRefusedParameter(error)) {
+      this.#limitsOff()
+      return true
+    }
+    if (state !== TOO_MANY_CONNECTIONS || this.#pool === undefined) return false
+    if (isPooled) return this.#pool.makeDo()
+    // The caller comes again a little later.
+    await this.#pool.makeRoom()
+    return false
+  }
+
+  // Several calls may find out at once; it is said once.
+  #preparedOff(): void {
+    if (!this.#prepare) return
+    this.#prepare = false
+    this.#options.logger.warn({}, 'a pooler without prepared statements: going on without them')
+  }
+
   /** A pooler that does not know our time limits: those of the client hold alone. */
   #limitsOff(): void {
+    if (this.#limits.isOff) return
     this.#limits.isOff = true
-    for (const pool of [this.#pool, this.#beats]) if (pool !== undefined) Object.assign(pool.options, NO_LIMITS)
+    for (const pool of [this.#pool, this.#beats]) pool?.change(NO_LIMITS)
     this.#options.logger.warn({}, 'a pooler refuses statement_timeout and lock_timeout at connect: going on without them')
   }
 
@@ -186,18 +229,37 @@ export class Connections {
     }
   }
 
-  /** Short and the same for the same text: a session knows the statement by it. */
+  /**
+   * Short and the same for the same text, in every process: behind a pooler they share sessions, and a name must
+   * never stand for another statement there.
+   */
   #nameOf(text: string): string {
     let name = this.#names.get(text)
-    if (name === undefined) this.#names.set(text, (name = `millrace_${this.#names.size}`))
+    if (name === undefined) {
+      name = `millrace_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
+      this.#names.set(text, name)
+    }
     return name
   }
 
-  #createPool(max: number, suffix: string): pg.Pool {
-    const pool = new pg.Pool({ ...this.config(suffix), max })
-    // A connection that breaks while idle: the pool makes a new one when it is needed.
-    pool.on('error', (error) => this.#options.logger.warn({ error: storeError(error, 'connection').message }, 'lost'))
-    return pool
+  #createPool(max: number, config: PoolConfig): Pool {
+    const { logger } = this.#options
+    const onLost = (error: Error): void => logger.warn({ error: storeError(error, 'connection').message }, 'lost')
+    return new Pool({ config, max, onLost })
+  }
+}
+
+/** Without its text in the message: it may hold a password. */
+function checkUrl(url: string): void {
+  const fail = (): never => {
+    const message = 'url is not an address like postgres://user:password@host:5432/database'
+    throw new MillraceError('INVALID_OPTION', message, { details: { option: 'url' } })
+  }
+  if (!/^(?:postgres(?:ql)?:\/\/|socket:|\/)/i.test(url)) fail()
+  try {
+    new pg.Client({ connectionString: url })
+  } catch {
+    fail()
   }
 }
 

@@ -31,12 +31,10 @@ export interface Cycle {
   forget(worker: WorkerId): Promise<void>
 }
 
-const NOTHING: readonly Value[] = [null, null, null, null, null]
-
 export function createCycle(store: PostgresStore, settings: QueueSettingsCache): Cycle {
   const sql = 'select * from millrace.cycle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)'
   const claiming = statement(store, 'jobs.claim', sql)
-  const applying = statement(store, 'jobs.apply', sql)
+  const applying = statement(store, 'jobs.apply', 'select millrace.settle_jobs($1, $2, $3, $4, $5)')
   const views = new Map<string, QueueView>()
   // The store keeps the number of a claim that took something. Claims that found nothing write nothing at all, so
   // that an idle worker costs no commit; their numbers are kept here, where all claims of a worker come by.
@@ -99,8 +97,7 @@ export function createCycle(store: PostgresStore, settings: QueueSettingsCache):
     async apply(transitions) {
       if (transitions.length === 0) return []
       const parts = splitSettle(transitions)
-      const values = ['', 0, textArray([]), 0, null, ...NOTHING, ...settleValues(parts)]
-      const rows = await store.connections.run(applying, values)
+      const rows = await store.connections.run(applying, settleValues(parts))
       const head = parseHead(rows[0])
       store.doorbell.ringAll(head.rings)
       return settled(transitions, parts, head)

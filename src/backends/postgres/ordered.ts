@@ -2,19 +2,30 @@
 // and starts the next one while this process still reads the answer of the last. For the claims of one worker.
 import pg from 'pg'
 import type { ClientConfig, QueryArrayResult } from 'pg'
+import { systemClock } from '../../runtime/clock.ts'
 import type { Row, Statement, Value } from './connections.ts'
+import { endClient } from './end-client.ts'
 
+/** A worker that lives asks at least every second. */
+const FORGOTTEN_MS = 60_000
 const asText = { getTypeParser: () => (value: unknown) => value }
 
 export class OrderedConnection {
   readonly #config: () => ClientConfig
   #client: Promise<pg.Client> | undefined
+  #usedMs = systemClock.monoMs()
 
   constructor(config: () => ClientConfig) {
     this.#config = config
   }
 
+  /** Nobody has used it for long. */
+  get isForgotten(): boolean {
+    return systemClock.monoMs() - this.#usedMs > FORGOTTEN_MS
+  }
+
   async run({ text }: Statement, values: readonly Value[], name: string | undefined): Promise<readonly Row[]> {
+    this.#usedMs = systemClock.monoMs()
     const client = await (this.#client ??= this.#connect())
     const query = { text, values: values as Value[], rowMode: 'array' as const, types: asText, ...(name && { name }) }
     const { rows } = (await client.query(query)) as QueryArrayResult<(string | null)[]>
@@ -24,26 +35,20 @@ export class OrderedConnection {
   async close(): Promise<void> {
     const client = this.#client
     this.#client = undefined
-    await client?.then(
-      (open) => open.end(),
-      () => undefined,
-    )
+    await client?.then(endClient, () => undefined)
   }
 
-  async #connect(): Promise<pg.Client> {
+  #connect(): Promise<pg.Client> {
     const client = new pg.Client({ ...this.#config(), pipeline: true })
+    const connecting = client.connect()
+    // Whatever was under way fails by itself; the next call makes a new connection. The end of an old one, which may
+    // come late, says nothing about its successor.
     const lost = (): void => {
-      this.#client = undefined
+      if (this.#client === connecting) this.#client = undefined
     }
-    // Whatever was under way fails by itself; the next call makes a new connection.
     client.on('error', lost)
     client.on('end', lost)
-    try {
-      await client.connect()
-      return client
-    } catch (error) {
-      lost()
-      throw error
-    }
+    connecting.catch(lost)
+    return connecting
   }
 }

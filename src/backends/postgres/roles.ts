@@ -38,7 +38,12 @@ const RUNNING = ['cycle', 'complete_jobs', 'register_worker', 'beat_worker', 'bu
 
 export const ROLE_GRANTS: Readonly<Record<Role, readonly Grant[]>> = {
   producer: [
-    { kind: 'routine', privileges: ['execute'], names: ['insert_plain', 'insert_jobs', 'records_of'], definer: true },
+    {
+      kind: 'routine',
+      privileges: ['execute'],
+      names: ['insert_plain', 'insert_jobs', 'insert_in_transaction', 'enqueue', 'ensure_queue', 'records_of'],
+      definer: true,
+    },
     { kind: 'table', privileges: ['select'], names: ['job_queues', 'job_parents', 'workers'] },
     WORDS,
     VERSION,

@@ -48,7 +48,7 @@ export function addDev(program: Command, cli: Cli): void {
         log,
         work,
         deadlineMs,
-        eachJob: flags.verbose ?? true,
+        eachJob: true,
         onSecond: () => status.refresh(mill),
       })
       status.clear()
@@ -61,9 +61,10 @@ export function addDev(program: Command, cli: Cli): void {
   })
 }
 
-function placesOf(
-  { url, dir }: OpenedMill,
-  { store }: Settings,
+/** What is said before the first job. */
+export function placesOf(
+  { url, dir }: Pick<OpenedMill, 'url' | 'dir'>,
+  { store }: Pick<Settings, 'store'>,
   showUrl: boolean,
 ): readonly (readonly [string, Record<string, unknown>])[] {
   return [

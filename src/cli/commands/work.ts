@@ -35,6 +35,7 @@ export function addWork(program: Command, cli: Cli): void {
       'above this many megabytes: drain, then end with 4, for a supervisor to start anew',
       wholeNumber(1),
     )
+    .option('-v, --verbose', 'one line per job; otherwise only for those that fail')
     .option('--max-jobs <count>', 'start this many jobs, let them finish, then end with 0', wholeNumber(1))
   teach(command, {
     examples: [
@@ -88,7 +89,6 @@ export function workOptions(command: Command): Command {
       '--timeout <time>',
       `how long running jobs may go on after a stop was asked for, before they are aborted and given back; default ${formatDuration(DEFAULTS.drainDeadlineMs)}`,
     )
-    .option('-v, --verbose', 'one line per job')
 }
 
 export function workOf(configured: WorkOptions = {}, { queue, concurrency }: WorkFlags): WorkOptions {

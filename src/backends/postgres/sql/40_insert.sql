@@ -1,5 +1,6 @@
 -- Insert: all or none. `insert_plain` is the path of jobs that no gate, key or parent concerns, set by set;
 -- `insert_jobs` takes anything, job by job, as src/backends/memory/insert.ts does. Batches: src/core/batch.ts.
+-- Both run with the rights of the owner: a producer needs none on the tables (docs/roles.md).
 
 create or replace function millrace.make_queues(names text[], now_at timestamptz) returns void language plpgsql as $$
 begin
@@ -29,7 +30,7 @@ create or replace function millrace.insert_plain(
   priorities int[], max_attempts int[], delays bigint[], run_ats bigint[], metas text[], tag_lists text[],
   batch uuid, inside boolean,
   out gated boolean, out refusal text, out known uuid[], out rings text
-) language plpgsql
+) language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -156,7 +157,8 @@ begin
   raise exception 'unique key % changes hands too fast', for_key using errcode = '40001';
 end $$;
 
-create or replace function millrace.insert_jobs(jobs json, deferred boolean default false) returns json language plpgsql as $$
+create or replace function millrace.insert_jobs(jobs json, deferred boolean default false) returns json language plpgsql
+security definer set search_path = pg_catalog, pg_temp as $$
 declare
   refusal json;
 begin

@@ -376,3 +376,20 @@ begin
   end loop;
   return case when cardinality(rest) = 0 then null else array_to_json(rest) end;
 end $$;
+
+-- All of it without a claim: what `apply` calls. The head is that of `cycle` in 60_claim.sql.
+create or replace function millrace.settle_jobs(done_ids uuid[], done_leases bigint[], done_ran_ms int[], done_results text[], changes json)
+returns text language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan
+as $$
+declare
+  now_at timestamptz := millrace.now_at();
+  unapplied json;
+  verdicts text[];
+begin
+  if cardinality(done_ids) > 0 then
+    unapplied := millrace.complete_jobs(done_ids, done_leases, done_ran_ms, done_results, now_at);
+  end if;
+  if changes is not null then verdicts := millrace.apply_changes(changes, now_at); end if;
+  return json_strip_nulls(json_build_object('unapplied', unapplied, 'verdicts', verdicts, 'rings', millrace.rung()))::text;
+end $$;

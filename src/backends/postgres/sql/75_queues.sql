@@ -1,6 +1,7 @@
 -- Queue records: creating and changing them. The JSON has the names of the columns; absent fields stay.
 
-create or replace function millrace.ensure_queue(settings json) returns boolean language plpgsql as $$
+create or replace function millrace.ensure_queue(settings json) returns boolean language plpgsql
+security definer set search_path = pg_catalog, pg_temp as $$
 begin
   insert into millrace.job_queues (name, created_at) values (settings->>'name', millrace.now_at()) on conflict (name) do nothing;
   if not found then return false; end if;

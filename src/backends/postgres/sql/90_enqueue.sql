@@ -29,8 +29,8 @@ begin
   return reply;
 end $$;
 
--- The same for jobs that no gate, key or parent concerns, set by set: 10000 of them in 0.3 s instead of 3.4. Null: they
--- are not of that kind. As insert-rows.ts isPlain and plainValues.
+-- The same for jobs that no gate, key or parent concerns, set by set: a fifth of the time for 10000 of them. Null: they
+-- are not of that kind. As insert-rows.ts isPlain and plainValues; a function is read in the order of its rows.
 create or replace function millrace.insert_plain_json(jobs json) returns json language plpgsql as $$
 declare
   plain boolean;
@@ -44,16 +44,15 @@ begin
          array_agg(distinct j.job->>'queue')
   into plain, queues from json_array_elements(jobs) as j(job);
   if plain is not true then return null; end if;
-  select array_agg(j.id order by j.position) as ids, array_agg(array_position(queues, j.queue) order by j.position) as queue_index,
-         array_agg(j.name order by j.position) as names, array_agg(j.payload order by j.position) as payloads,
-         array_agg(j.timeout_ms order by j.position) as timeouts, array_agg(j.priority order by j.position) as priorities,
-         array_agg(j.max_attempts order by j.position) as attempts, array_agg(j.delay_ms order by j.position) as delays,
-         array_agg(j.run_at_ms order by j.position) as run_ats, array_agg(j.meta order by j.position) as metas,
-         array_agg(j.tags::text order by j.position) as tag_lists, min(j.batch::text)::uuid as batch, coalesce(bool_or(j.inside), false) as inside
+  select array_agg(j.id) as ids, array_agg(array_position(queues, j.queue)) as queue_index,
+         array_agg(j.name) as names, array_agg(j.payload) as payloads,
+         array_agg(j.timeout_ms) as timeouts, array_agg(j.priority) as priorities,
+         array_agg(j.max_attempts) as attempts, array_agg(j.delay_ms) as delays,
+         array_agg(j.run_at_ms) as run_ats, array_agg(j.meta) as metas,
+         array_agg(j.tags::text) as tag_lists, min(j.batch::text)::uuid as batch, coalesce(bool_or(j.inside), false) as inside
   into given
-  from rows from (json_to_recordset(jobs) as (id uuid, queue text, name text, payload text, timeout_ms int, priority int, max_attempts int,
-                                              delay_ms bigint, run_at_ms bigint, meta text, tags text[], batch uuid, inside boolean))
-    with ordinality as j(id, queue, name, payload, timeout_ms, priority, max_attempts, delay_ms, run_at_ms, meta, tags, batch, inside, position);
+  from json_to_recordset(jobs) as j(id uuid, queue text, name text, payload text, timeout_ms int, priority int, max_attempts int,
+                                    delay_ms bigint, run_at_ms bigint, meta text, tags text[], batch uuid, inside boolean);
   select * into written from millrace.insert_plain(given.ids, queues, given.queue_index, given.names, given.payloads, given.timeouts,
     given.priorities, given.attempts, given.delays, given.run_ats, given.metas, given.tag_lists, given.batch, given.inside);
   if written.gated then return null; end if;

@@ -1,0 +1,73 @@
+// The pool of one process. It makes do with what it has: when the server has no connection left, calls wait for those
+// that are open instead of failing, and after a while the pool tries to grow again.
+import pg from 'pg'
+import type { PoolClient, PoolConfig, QueryArrayConfig, QueryArrayResult } from 'pg'
+import { systemClock } from '../../runtime/clock.ts'
+import { endClient } from './end-client.ts'
+
+export interface PoolParts {
+  readonly config: PoolConfig
+  readonly max: number
+  /** A connection broke while nobody used it; the pool makes a new one when it is needed. */
+  readonly onLost: (error: Error) => void
+}
+
+const CROWDED_MS = 5_000
+
+export class Pool {
+  readonly #pool: pg.Pool
+  readonly #max: number
+  readonly #open = new Set<PoolClient>()
+  #crowdedUntilMs = -Infinity
+
+  constructor({ config, max, onLost }: PoolParts) {
+    this.#max = max
+    this.#pool = new pg.Pool({ ...config, max })
+    this.#pool.on('error', onLost)
+    this.#pool.on('connect', (client) => {
+      this.#open.add(client)
+      client.once('end', () => this.#open.delete(client))
+    })
+  }
+
+  connect(): Promise<PoolClient> {
+    this.#maybeGrow()
+    return this.#pool.connect()
+  }
+
+  query(query: QueryArrayConfig): Promise<QueryArrayResult<(string | null)[]>> {
+    this.#maybeGrow()
+    return this.#pool.query(query)
+  }
+
+  /** For connections to come. */
+  change(config: PoolConfig): void {
+    Object.assign(this.#pool.options, config)
+  }
+
+  /** The server has no connection left. True when there are some of ours to wait for. */
+  makeDo(): boolean {
+    this.#crowdedUntilMs = systemClock.monoMs() + CROWDED_MS
+    this.#pool.options.max = Math.max(this.#open.size, 1)
+    return this.#open.size > 0
+  }
+
+  /** Gives an idle connection up, so that one for another purpose finds room. */
+  async makeRoom(): Promise<void> {
+    if (this.#pool.idleCount === 0) return
+    const client = await this.#pool.connect()
+    client.release(true)
+    this.#open.delete(client)
+    this.makeDo()
+  }
+
+  async end(): Promise<void> {
+    await this.#pool.end()
+    await Promise.all([...this.#open].map(endClient))
+  }
+
+  #maybeGrow(): void {
+    if (this.#pool.options.max === this.#max || systemClock.monoMs() < this.#crowdedUntilMs) return
+    this.#pool.options.max = this.#max
+  }
+}
