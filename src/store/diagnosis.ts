@@ -13,7 +13,7 @@ export interface Finding {
 }
 
 export interface Check {
-  /** Short and stable: scripts look for it. */
+  /** Short and stable: scripts look for it. A check of a backend takes the place of a general one of its name. */
   readonly name: string
   /** May throw, which counts as `fail`; whoever calls it bounds its time. */
   readonly run: () => Promise<Finding>

@@ -72,6 +72,15 @@ export function replay({ test }: Setup): void {
     expect(await world.apply(decideReplay(world.newId(), 'ada'))).toEqual(['missing'])
   })
 
+  test('D7 a replay that names the run it saw fail is refused after a later run', async (world) => {
+    const id = await deadLetter(world)
+    const { lease } = await world.get(id)
+    expect(await world.apply(decideReplay(id, 'ada', lease))).toEqual(['applied'])
+    await world.apply(failed(await (await world.worker()).claimOne()))
+    expect(await world.apply(decideReplay(id, 'ada', lease))).toEqual(['stale'])
+    expect(await world.apply(decideReplay(id, 'ada', (await world.get(id)).lease))).toEqual(['applied'])
+  })
+
   test('D7 a replay takes its until-finished key again', async (world) => {
     const id = await deadLetter(world, unique('k'))
     await world.apply(decideReplay(id, 'ada'))

@@ -122,18 +122,12 @@ export class Connections {
     if (this.#pool === undefined) throw stopped()
     const client = await this.#connect(this.#pool, what)
     let isBroken = false
-    // It may break between two statements; without a listener Node would end the process.
-    const onError = (): void => {
-      isBroken = true
-    }
-    client.on('error', onError)
     try {
       return await work(client)
     } catch (error) {
       isBroken = true
       throw storeError(error, what)
     } finally {
-      client.off('error', onError)
       client.release(isBroken)
     }
   }
@@ -212,7 +206,10 @@ export class Connections {
     if (this.#limits.isOff) return
     this.#limits.isOff = true
     for (const pool of [this.#pool, this.#beats]) pool?.change(NO_LIMITS)
-    this.#options.logger.warn({}, 'a pooler refuses statement_timeout and lock_timeout at connect: going on without them')
+    this.#options.logger.warn(
+      {},
+      'a pooler refuses statement_timeout and lock_timeout at connect: going on without them',
+    )
   }
 
   /** For a connection of its own; the suffix tells it apart in pg_stat_activity. */

@@ -5,9 +5,13 @@ import pg from 'pg'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Connections, Statement } from './connections.ts'
+import { endClient } from './end-client.ts'
 import { storeError } from './pg-errors.ts'
 
 const PROBE_MS = 2_000
+const ANSWER_MAX_MS = 10_000
+/** A link that died without a word is found out only by asking. */
+const ASK_EVERY_MS = 30_000
 const BACKOFF_MIN_MS = 100
 const BACKOFF_MAX_MS = 10_000
 
@@ -31,8 +35,11 @@ export class Listener {
   #connecting = false
   #tries = 0
   #wasLost = false
+  #isProven = false
+  #hasWarned = false
   #timer: Timer | undefined
   #probe: Timer | undefined
+  #ask: Timer | undefined
 
   constructor(parts: ListenerParts) {
     this.#parts = parts
@@ -63,13 +70,8 @@ export class Listener {
   async #connect(): Promise<void> {
     if (this.#connecting || this.#client !== undefined || !this.#wanted) return
     this.#connecting = true
-    const {
-      query_timeout: _,
-      statement_timeout: __,
-      lock_timeout: ___,
-      ...config
-    } = this.#parts.connections.config(' listen')
-    const client = new pg.Client(config)
+    const { statement_timeout: _, lock_timeout: __, ...config } = this.#parts.connections.config(' listen')
+    const client = new pg.Client({ ...config, query_timeout: ANSWER_MAX_MS })
     client.on('error', (error) => this.#lost(client, error))
     client.on('end', () => this.#lost(client, undefined))
     client.on('notification', ({ payload = '' }) => this.#heard(payload))
@@ -77,29 +79,49 @@ export class Listener {
       await client.connect()
       await client.query(`listen "${this.#parts.channel}"`)
       this.#connecting = false
-      if (!this.#wanted) return await end(client)
+      if (!this.#wanted) return await endClient(client)
       this.#client = client
       this.#tries = 0
-      this.#startProbe()
+      this.#startProbe(client)
+      this.#askLater(client)
       if (this.#wasLost) this.#parts.onBack()
       this.#wasLost = false
     } catch (error) {
       this.#connecting = false
-      await end(client)
+      void endClient(client)
       this.#again(error)
     }
   }
 
-  #startProbe(): void {
-    const { connections, channel, clock, self } = this.#parts
-    this.#probe?.cancel()
-    this.#probe = clock.timer(PROBE_MS, () => {
-      this.#parts.logger.warn(
+  #askLater(client: pg.Client): void {
+    this.#ask = this.#parts.clock.timer(ASK_EVERY_MS, () => {
+      client.query('select 1').then(
+        () => this.#client === client && this.#askLater(client),
+        (error: Error) => {
+          void endClient(client)
+          this.#lost(client, error)
+        },
+      )
+    })
+  }
+
+  #startProbe(client: pg.Client): void {
+    const { connections, channel, clock, logger, self } = this.#parts
+    this.#isProven = false
+    const warn = (): void => {
+      if (this.#hasWarned) return
+      this.#hasWarned = true
+      logger.warn(
         { channel },
         'LISTEN gets no notifications (a pooler in transaction mode?): idle workers find new jobs by polling',
       )
-    })
-    connections.run(this.#notify, [channel, `${self}\nprobe`]).catch(() => undefined)
+    }
+    connections.run(this.#notify, [channel, `${self}\nprobe`]).then(
+      () => {
+        if (this.#client === client && !this.#isProven) this.#probe = clock.timer(PROBE_MS, warn)
+      },
+      () => undefined, // what was not sent proves nothing
+    )
   }
 
   #heard(payload: string): void {
@@ -107,8 +129,8 @@ export class Listener {
     if (payload.slice(0, end) !== this.#parts.self) {
       this.#parts.onPayload(payload.slice(end + 1))
     } else if (payload.slice(end + 1) === 'probe') {
+      this.#isProven = true
       this.#probe?.cancel()
-      this.#probe = undefined
     }
   }
 
@@ -116,6 +138,7 @@ export class Listener {
     if (this.#client !== client) return
     this.#client = undefined
     this.#probe?.cancel()
+    this.#ask?.cancel()
     if (this.#wanted) this.#again(error)
   }
 
@@ -136,17 +159,9 @@ export class Listener {
   async #drop(): Promise<void> {
     this.#timer?.cancel()
     this.#probe?.cancel()
+    this.#ask?.cancel()
     const client = this.#client
     this.#client = undefined
-    if (client !== undefined) await end(client)
-  }
-}
-
-async function end(client: pg.Client): Promise<void> {
-  try {
-    await client.end()
-  } catch {
-    // It is closed either way.
-    return
+    if (client !== undefined) await endClient(client)
   }
 }

@@ -41,6 +41,8 @@ const tooOld = (says: string): Meaning => ({
 const LOST = unavailable('the connection was lost; whether the call took effect is unknown')
 const LOGIN = refused('the server refused the login: check user and password of the url, and pg_hba.conf of the server')
 const STOPPING = unavailable('the server is shutting down')
+/** Both say it in the same words. */
+const ENDED = unavailable('the server ended the connection: it is shutting down, or somebody terminated the session')
 const TLS = refused('the TLS connection was refused: check sslmode and sslrootcert of the url')
 
 const STATES: Readonly<Record<string, Meaning>> = {
@@ -52,7 +54,7 @@ const STATES: Readonly<Record<string, Meaning>> = {
   '53300': unavailable(
     'too many connections: lower the pools of the processes, raise max_connections, or put PgBouncer in front',
   ),
-  '57P01': STOPPING,
+  '57P01': ENDED,
   '57P02': STOPPING,
   '57P03': unavailable('the server is starting up or in recovery'),
   '57P04': refused('the database was dropped'),

@@ -25,6 +25,8 @@ export class Pool {
     this.#pool = new pg.Pool({ ...config, max })
     this.#pool.on('error', onLost)
     this.#pool.on('connect', (client) => {
+      // While it is lent the pool does not listen, and an error that nobody hears ends the process.
+      client.on('error', () => undefined)
       this.#open.add(client)
       client.once('end', () => this.#open.delete(client))
     })

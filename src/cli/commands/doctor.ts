@@ -38,8 +38,9 @@ export function addDoctor(program: Command, cli: Cli): void {
     }
     try {
       return await withMill(cli.parts, flags, async (session) => {
-        const checks = [...clientChecks(session, clock), ...(await session.reads.checks())]
-        return show(await examine(checks, clock), session.out)
+        const own = await session.reads.checks()
+        const general = clientChecks(session, clock).filter(({ name }) => !own.some((check) => check.name === name))
+        return show(await examine([...general, ...own], clock), session.out)
       })
     } catch (error) {
       // A store that cannot be reached is what a doctor is called for: a finding, not an accident.

@@ -333,6 +333,115 @@ create table millrace.final_counts (
   n bigint not null
 );
 
+-- Retention (sql/83 … 86). Jobs that are over for good, one row each, where nobody on the hot path looks. Its
+-- partitions are made beside it and attached whole; late ones go to the rest.
+create table millrace.job_archive (
+  id uuid not null,
+  enqueued_at timestamptz not null,
+  run_at timestamptz not null,
+  started_at timestamptz,
+  finished_at timestamptz not null,
+  schedule_tick timestamptz,
+  replayed_at timestamptz,
+  -- The number of the row in job_attempts that ended it.
+  no bigint not null,
+  queue_id int not null,
+  worker_no int,
+  timeout_ms int not null,
+  max_attempts int not null,
+  attempt_count int not null,
+  crash_count smallint not null,
+  priority smallint not null,
+  ended smallint not null,
+  name text not null,
+  payload json not null,
+  result json,
+  last_error json,
+  meta json,
+  tags text[],
+  parents uuid[],
+  batch_id uuid,
+  replay_of uuid,
+  replayed_into uuid,
+  replayed_by text,
+  group_key text,
+  limit_key text,
+  unique_key text,
+  schedule_name text,
+  -- Its rows of job_attempts, if they say more than this row does; null again when logs have had their time.
+  trail json,
+  primary key (id)
+) partition by range (id);
+create table millrace.job_archive_rest partition of millrace.job_archive default;
+create index job_archive_finished_at on millrace.job_archive using brin (finished_at);
+create index job_archive_trail on millrace.job_archive (finished_at) where trail is not null;
+
+-- What the rows of job_attempts that are gone said: one row per day (UTC), queue, job name and status of the attempt.
+create table millrace.job_daily (
+  day date not null,
+  queue_name text not null,
+  name text not null,
+  status text not null,
+  n bigint not null,
+  total_ms bigint not null,
+  max_ms bigint not null,
+  primary key (day, queue_name, name, status)
+);
+
+-- How far exact deletion has come: everything of these queues that ended up to `through` was looked at.
+create table millrace.retention_marks (
+  scope text not null,
+  ended smallint not null,
+  age_ms bigint not null,
+  queue_ids int[] not null,
+  through timestamptz not null,
+  slice_ms bigint not null,
+  at_id uuid,
+  primary key (scope, ended, age_ms)
+);
+
+-- The range of partitions that is being replaced by the rows in it that must stay; there is at most one.
+create table millrace.retirements (
+  lower uuid primary key,
+  upper uuid not null,
+  -- Below it the archive has its partition already.
+  archive_lower uuid not null,
+  walked uuid not null,
+  rules text not null,
+  is_swapped boolean not null default false,
+  started_at timestamptz not null
+);
+-- What became of its parts: how many rows stay, and sums of those that go.
+create table millrace.retired_chunks (
+  lower uuid primary key,
+  upper uuid not null,
+  kept_rows int not null,
+  counts json,
+  daily json,
+  batches json
+);
+-- Jobs of that range that were changed meanwhile: their part is looked at again.
+create table millrace.retired_changes (
+  id uuid not null
+);
+create index retired_changes_id on millrace.retired_changes (id);
+-- Partitions that hold such rows, and nothing else, already.
+create table millrace.kept_partitions (
+  lower uuid primary key,
+  upper uuid not null
+);
+
+-- On partitions of that range only. Here and not with the functions: while a trigger needs it, it cannot be dropped.
+create function millrace.mark_change() returns trigger language plpgsql as $$
+begin
+  if tg_argv[0] = 'id' then
+    insert into millrace.retired_changes (id) values (case when tg_op = 'DELETE' then old.id else new.id end);
+  else
+    insert into millrace.retired_changes (id) values (case when tg_op = 'DELETE' then old.job_id else new.job_id end);
+  end if;
+  return null;
+end $$;
+
 -- A job on its way from one place to the next, with what its body says about gates.
 create type millrace.job_place as (
   id uuid,

@@ -36,8 +36,10 @@ begin
            coalesce(a.run_at, b.first_run_at), b.priority,
            (case when b.batch_id is null then 0 else 16 end)
              + (case when b.group_key is null and b.limit_key is null then 0 else 512 end)
-             + (case when exists (select 1 from millrace.job_parents p where p.child = of_job) then 1024 else 0 end)
-    into job.status, job.seq, job.attempts, job.crashes, job.run_at, job.priority, job.hooks
+             + (case when exists (select 1 from millrace.job_parents p where p.child = of_job) then 1024 else 0 end),
+           -- The lease of its last run, which need not be the row that ended it.
+           case when a.worker_no is not null then a.no else (select s.lease from millrace.job_states s where s.id = of_job) end
+    into job.status, job.seq, job.attempts, job.crashes, job.run_at, job.priority, job.hooks, job.lease
     from millrace.job_attempts a join millrace.job_bodies b on b.id = a.job_id
     where a.job_id = of_job and a.ended is not null for update of a;
     if found then return job; end if;
