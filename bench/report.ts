@@ -39,7 +39,7 @@ export interface Equipment {
 }
 
 export function rowsOf(cell: Cell, measurements: readonly Measurement[]): readonly Row[] {
-  const metrics = METRIC_NAMES.filter((metric) => measurements[0]?.values[metric] !== undefined)
+  const metrics = METRIC_NAMES.filter((metric) => measurements.every(({ values }) => values[metric] !== undefined))
   const note = capNote(cell, measurements)
   return metrics.map((metric) => ({
     ...cell,

@@ -216,6 +216,11 @@ describe('report', () => {
     ])
   })
 
+  test('a metric that one of the runs could not measure is left out', () => {
+    const rows = rowsOf(cell, [{ values: { jobs_per_s: 1 } }, { values: { jobs_per_s: 2, cpu_us_per_job: 3 } }])
+    expect(rows.map(({ metric, runs }) => ({ metric, runs }))).toEqual([{ metric: 'jobs_per_s', runs: 2 }])
+  })
+
   test('a run that was stopped by time says how far it came', () => {
     const values = { jobs_per_s: 1 }
     const noteOf = (...done: (number | undefined)[]) =>

@@ -31,55 +31,43 @@ const made: string[] = []
 
 afterAll(() => made.forEach((dir) => rmSync(dir, { recursive: true, force: true })))
 
-// Side by side: most of a round is waiting.
-describe.concurrent('the demo', { timeout: 4 * DEMO_MAX_MS }, () => {
-  test('ends by itself with --once, and a second --once finds the jobs of the first and counts its own', async () => {
+describe('the demo', { timeout: 4 * DEMO_MAX_MS }, () => {
+  // These two side by side: most of a round is waiting.
+  test.concurrent('finds its jobs again, goes on with those that Ctrl-C left, and leaves no server behind', async () => {
     const dir = directory()
     const first = await demo(['--once'], dir)
     expect(first.output).toContain(`data in ${join(dir, '.millrace')}`)
     expect(first.output).toContain('there are no jobs of earlier runs')
     expectRightRound(first)
+
+    const stopped = await demo([], dir, 'a round of jobs is enqueued')
+    expect(stopped.output).toMatch(/^jobs of earlier runs: .*completed 1\d\d, failed 3, cancelled 1$/m)
+    expect(stopped.output).toMatch(/^their last dead letters\n( {2}\S+: .* \(\d attempts?\)\n){3}/m)
+    expectGracefulStop(stopped)
+    expect(stopped.server, 'the state file names the server').toBeDefined()
+    expect(await untilGone(stopped.server)).toBeLessThan(SERVER_GONE_MAX_MS)
+
     const second = await demo(['--once'], dir)
-    expect(second.output).toMatch(/^jobs of earlier runs: .*completed 1\d\d, failed 3, cancelled 1$/m)
-    expect(second.output).toMatch(/^their last dead letters\n( {2}\S+: .* \(\d attempts?\)\n){3}/m)
-    expect(second.output).toMatch(/^in the store: .*completed 2\d\d, failed 6, cancelled 2$/m)
+    expect(second.output).toMatch(/^not ended: \d+; this run goes on from there$/m)
+    expect(second.output, 'nothing is left of three rounds').toMatch(
+      /^in the store: completed 3\d\d, failed \d+, cancelled 3$/m,
+    )
     expectRightRound(second)
-    await serverGone(dir)
+    await untilGone(readState(join(dir, '.millrace', 'state.json')))
   })
 
-  test('stops on Ctrl-C with its server, and the next run goes on with the jobs that were left', async () => {
+  test.concurrent('does the same in memory, and leaves nothing on the disk', async () => {
     const dir = directory()
-    const { code, output, server } = await demo(['--plain'], dir, 'a round of jobs is enqueued')
-    expect(output).toContain('stopping: running jobs finish')
-    // A worker that stops leaves nothing running.
-    expect(output).toMatch(/^total +\d+ +\d+ +\d+ +0 /m)
-    expect(code).toBe(0)
-    expect(server, 'the state file names the server').toBeDefined()
-    expect(await untilGone(server)).toBeLessThan(SERVER_GONE_MAX_MS)
-    const next = await demo(['--once'], dir)
-    expect(next.output).toMatch(/^\d+ of these jobs have not ended: this run goes on with them$/m)
-    // Both rounds: nothing is left of either.
-    expect(next.output).toMatch(/^in the store: completed 2\d\d, failed 6, cancelled 2$/m)
-    expectRightRound(next)
-    await serverGone(dir)
-  })
-
-  test('does the same in memory, and leaves nothing on the disk', async () => {
-    const dir = directory()
-    const result = await demo(['--once', '--memory'], dir)
-    expectRightRound(result)
+    expectRightRound(await demo(['--once', '--memory'], dir))
+    expectGracefulStop(await demo(['--memory'], dir, 'a round of jobs is enqueued'))
     expect(readdirSync(dir)).toEqual([])
-    const stopped = await demo(['--memory'], dir, 'a round of jobs is enqueued')
-    expect(stopped).toMatchObject({
-      code: 0,
-      output: expect.stringContaining('stopping: running jobs finish') as string,
-    })
   })
 
   test('explains itself, and refuses what it does not know', async () => {
     const dir = directory()
-    expect(await demo(['--help'], dir)).toMatchObject({ code: 0, output: expect.stringContaining('--once') as string })
-    expect(await demo(['--onec'], dir)).toMatchObject({ code: 2, output: expect.stringContaining('--onec') as string })
+    const [help, wrong] = await Promise.all([demo(['--help'], dir), demo(['--onec'], dir)])
+    expect(help).toMatchObject({ code: 0, output: expect.stringContaining('--once') as string })
+    expect(wrong).toMatchObject({ code: 2, output: expect.stringContaining('--onec') as string })
   })
 
   test('says what to do when there can be no database', async () => {
@@ -123,7 +111,7 @@ describe('what earlier runs left', () => {
       'jobs of earlier runs: queued 2, completed 40, failed 1',
       'their last dead letters',
       '  sync-crm: CRM answered 503 (4 attempts)',
-      '2 of these jobs have not ended: this run goes on with them',
+      'not ended: 2; this run goes on from there',
     ])
   })
 
@@ -253,9 +241,11 @@ async function untilGone(server: ServerState | undefined): Promise<number> {
   return performance.now() - startMs
 }
 
-/** Before the directory is removed. */
-function serverGone(dir: string): Promise<number> {
-  return untilGone(readState(join(dir, '.millrace', 'state.json')))
+function expectGracefulStop({ code, output }: DemoRun): void {
+  expect(output).toContain('stopping: running jobs finish')
+  // A worker that stops leaves nothing running.
+  expect(output).toMatch(/^total +\d+ +\d+ +\d+ +0 /m)
+  expect(code).toBe(0)
 }
 
 function expectRightRound({ code, output, ms }: DemoRun): void {

@@ -33,6 +33,6 @@ export function earlierLines({ queues, unfinished, deadLetters }: Earlier): read
   return [
     `jobs of earlier runs: ${statusCounts(queues)}`,
     ...(deadLetters.length === 0 ? [] : ['their last dead letters', ...deadLetters.map(deadLine)]),
-    ...(unfinished === 0 ? [] : [`${unfinished} of these jobs have not ended: this run goes on with them`]),
+    ...(unfinished === 0 ? [] : [`not ended: ${unfinished}; this run goes on from there`]),
   ]
 }

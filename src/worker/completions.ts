@@ -40,6 +40,7 @@ interface Question {
 
 /** Each may keep a connection waiting, until the store gives up or the transaction ends. */
 const ASKED_MAX = 4
+const REPORTS_WAIT_MS = 1_000
 const BACKOFF_MIN_MS = 100
 const BACKOFF_MAX_MS = 5_000
 
@@ -62,8 +63,7 @@ export class Completions {
     const { runtime, backend, connection, policyOf } = this.#options
     if (backend.inside === undefined) throw notTransactional(connection)
     const inside = backend.inside(tx)
-    // A report that comes after it would wait for the transaction, and the whole worker with it.
-    if (run.reportsOut > 0) await new Promise<void>((resolve) => run.onReportsBack.push(resolve))
+    await this.#reportsBack(run)
     if (run.over) throw leaseLost('it has ended')
     const { clock, random } = runtime
     const end = { outcome: { kind: 'done', result }, ranMs: clock.monoMs() - run.startedMs, nowMs: 0 } as const
@@ -98,6 +98,21 @@ export class Completions {
     this.#timers.clear()
   }
 
+  /**
+   * A report that arrives after the completion waits for the transaction, and the worker with it. But it may be waiting
+   * for that very transaction now, which has locked the job for another reason: so not for long.
+   */
+  #reportsBack(run: JobRun): Promise<void> | undefined {
+    if (run.reportsOut === 0) return undefined
+    return new Promise((resolve) => {
+      const timer = this.#options.runtime.clock.timer(REPORTS_WAIT_MS, resolve)
+      run.onReportsBack.push(() => {
+        timer.cancel()
+        resolve()
+      })
+    })
+  }
+
   #read(question: Question): void {
     this.#unread.push(question)
     if (this.#isReading) return
@@ -110,12 +125,14 @@ export class Completions {
     const { query } = this.#options.backend
     while (this.#unread.length > 0) {
       const batch = this.#unread.splice(0, LIMITS.pageSizeMax)
+      let jobs: readonly (StoredJob | null)[]
       try {
-        const jobs = await query.get(batch.map(({ run }) => run.claimed.id))
-        for (const [index, question] of batch.entries()) this.#seen(question, jobs[index] ?? null)
+        jobs = await query.get(batch.map(({ run }) => run.claimed.id))
       } catch (error) {
         for (const question of batch) this.#later(question, error, () => this.#read(question))
+        continue
       }
+      for (const [index, question] of batch.entries()) this.#seen(question, jobs[index] ?? null)
     }
     this.#isReading = false
   }
@@ -147,21 +164,24 @@ export class Completions {
   /** Never rejects. */
   async #ask(question: Question): Promise<void> {
     const { run, otherwise } = question
+    let verdicts: readonly Verdict[]
     try {
-      const verdict = (await this.#options.backend.jobs.apply([...unsentReport(run), otherwise])).at(-1) ?? 'missing'
-      // `already` is the answer to a call whose first answer was lost: then it was applied, and the job not completed.
-      if (verdict !== 'stale' && verdict !== 'missing') {
-        this.#answer(question, otherwise, verdict)
-        return
-      }
-      question.refused = verdict
-      this.#read(question)
+      verdicts = await this.#options.backend.jobs.apply([...unsentReport(run), otherwise])
     } catch (error) {
       this.#later(question, error, () => {
         this.#unasked.push(question)
         this.#askNext()
       })
+      return
     }
+    const verdict = verdicts.at(-1) ?? 'missing'
+    if (verdict === 'stale' || verdict === 'missing') {
+      question.refused = verdict
+      this.#read(question)
+      return
+    }
+    // `already` is the answer to a call whose first answer was lost: then it was applied, and the job not completed.
+    this.#answer(question, otherwise, verdict)
   }
 
   #answer({ run }: Question, transition: Transition, verdict: Verdict): void {

@@ -319,13 +319,18 @@ export class Engine {
     if (run === null) return
     if (transition.edge === 'report') {
       this.#reports.answered(run)
-      if (verdict === 'stale' || verdict === 'missing') this.#leaseLost(run, 'a report was refused')
+      if (verdict === 'stale' || verdict === 'missing') this.#reportRefused(run)
       else if (transition.progress !== undefined) this.#tellProgress(run, transition.progress)
       return
     }
     if (this.#runs.get(run.claimed.id) === run) this.#runs.delete(run.claimed.id)
     this.#options.slots.letGo()
     reportVerdict(run, transition, verdict, this.#verdicts)
+  }
+
+  #reportRefused(run: JobRun): void {
+    // After a completion inside a transaction it may have come too late; the completion itself is guarded.
+    if (run.completion === undefined) this.#leaseLost(run, 'a report was refused')
   }
 
   #tellProgress({ claimed, worker }: JobRun, progress: JsonText): void {

@@ -69,7 +69,11 @@ describe('on PostgreSQL, with a URL alone', { timeout: TEST_MAX_MS }, () => {
     expect((await run('dead ls')).out).toContain('disk full')
     expect((await run('schedules ls')).out).toContain('nightly')
     expect((await run('batches ls')).out).toContain('campaign')
-    expect((await run('doctor --json')).json).toMatchObject({ verdict: 'warn' })
+    const { verdict, checks } = (await run('doctor --json')).json as { verdict: string; checks: { name: string }[] }
+    expect(verdict).toBe('warn')
+    const names = checks.map(({ name }) => name)
+    expect(names).toEqual(expect.arrayContaining(['store', 'workers', 'schema', 'orphans', 'clock']))
+    expect(new Set(names).size, 'each name once').toBe(names.length)
 
     expect(await run('jobs cancel --queue mail --yes')).toMatchObject({ code: 0, out: '2 jobs: 2 cancelled\n' })
     expect(await run(['jobs', 'rm', later.id])).toMatchObject({ code: 0 })

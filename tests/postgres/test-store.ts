@@ -80,7 +80,7 @@ export async function createTestDatabase({ version, instances = 1 }: TestDatabas
 
 async function untilListening(client: pg.Client, name: string, wanted: number): Promise<void> {
   const untilMs = performance.now() + LISTEN_MAX_MS
-  for (let count = 0; count < wanted; ) {
+  for (let count = 0; count < wanted;) {
     if (performance.now() > untilMs) throw new Error(`${count} of ${wanted} backends listen after ${LISTEN_MAX_MS} ms`)
     const { rows } = await client.query<{ count: number }>(
       `select count(*)::int as count from pg_stat_activity

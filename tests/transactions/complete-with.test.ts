@@ -332,9 +332,12 @@ describe('with pg', () => {
   })
 
   test('D11 enqueue and completion in one transaction', async () => {
-    const handle = await enqueue(async ({ completeWith, attempt }) => {
+    const handle = await enqueue(async ({ completeWith, attempt, job, progress }) => {
       await library.transaction(async (tx) => {
-        const next = await mill.in(tx).enqueue(after, undefined, { tags: [`of attempt ${attempt}`] })
+        // It waits for this very job, which is locked from here on: also for a report, which must not be waited for.
+        const next = await mill.in(tx).enqueue(after, undefined, { tags: [`of attempt ${attempt}`], after: job.id })
+        progress(attempt)
+        await pause(50)
         await completeWith(tx, next.id)
         if (attempt === 1) throw boom
       })

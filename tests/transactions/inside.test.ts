@@ -162,7 +162,7 @@ describe('another database', () => {
     }
   })
 
-  test('D11 PGlite with the schema in it takes jobs like any other', async () => {
+  test('D11 PGlite with the schema in it takes jobs like any other', { timeout: START_MAX_MS }, async () => {
     const lite = await PGlite.create()
     try {
       await lite.exec('create schema millrace')

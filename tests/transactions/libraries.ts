@@ -26,7 +26,7 @@ export const LIBRARIES: Readonly<Record<string, (url: string) => Library>> = {
   'postgres.js'(url) {
     const sql = postgres(url, { max: 2, onnotice: () => undefined })
     return {
-      transaction: async (body) => void (await sql.begin((tx) => body(tx))),
+      transaction: (body) => sql.begin((tx) => body(tx)),
       own: async (tx, text) => (tx as postgres.TransactionSql).unsafe(text),
       close: () => sql.end(),
     }

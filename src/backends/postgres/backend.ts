@@ -95,7 +95,9 @@ export function postgres(options: PostgresOptions): Backend & Diagnosable {
     async start() {
       connections.open()
       try {
-        await connections.with('start', (client) => ensureSchema({ client, url, schema, migrate: options.migrate ?? 'auto' }))
+        await connections.with('start', (client) =>
+          ensureSchema({ client, url, schema, migrate: options.migrate ?? 'auto' }),
+        )
       } catch (error) {
         await connections.close()
         throw error
@@ -134,11 +136,7 @@ function beatModule(): string {
 }
 
 function check(options: PostgresOptions): PostgresOptions {
-  checkKnownOptions(
-    options,
-    ['url', 'schema', 'poolMax', 'migrate', 'applicationName', 'logger', 'clock'],
-    'postgres',
-  )
+  checkKnownOptions(options, ['url', 'schema', 'poolMax', 'migrate', 'applicationName', 'logger', 'clock'], 'postgres')
   const { url, poolMax = POOL_MAX, migrate = 'auto' } = options
   if (typeof url !== 'string' || url === '') throw invalidOption('url', url, "'postgres://user:password@host/database'")
   if (!Number.isInteger(poolMax) || poolMax < 1 || poolMax > 500) throw invalidOption('poolMax', poolMax, '1 … 500')

@@ -25,7 +25,11 @@ export function postgresBatches(store: PostgresStore): BatchStore {
   )
   const seal = prepared(store, 'batches.seal', 'select millrace.seal_batch($1, false), millrace.rung()')
   const cancel = prepared(store, 'batches.cancel', 'select millrace.seal_batch($1, true), millrace.rung()')
-  const discard = prepared(store, 'batches.discard', 'delete from millrace.batches where id = $1 and total = 0 and kept = 0 returning 1')
+  const discard = prepared(
+    store,
+    'batches.discard',
+    'delete from millrace.batches where id = $1 and total = 0 and kept = 0 returning 1',
+  )
 
   async function sealed(call: typeof seal, id: BatchId): Promise<boolean> {
     const [row] = await call(id)

@@ -188,10 +188,7 @@ export class Connections {
       return true
     }
     if (state !== TOO_MANY_CONNECTIONS || this.#pool === undefined) return false
-    if (isPooled) return this.#pool.makeDo()
-    // The caller comes again a little later.
-    await this.#pool.makeRoom()
-    return false
+    return isPooled ? this.#pool.makeDo() : await this.#pool.makeRoom()
   }
 
   // Several calls may find out at once; it is said once.

@@ -132,7 +132,15 @@ function splitSettle(transitions: readonly Transition[]): SettleParts {
   return { done, rest, transitions }
 }
 
-function isPlainCompletion({ edge, guard, ranMs, attempt, progress, ifCancelRequested, logLines }: Transition): boolean {
+function isPlainCompletion({
+  edge,
+  guard,
+  ranMs,
+  attempt,
+  progress,
+  ifCancelRequested,
+  logLines,
+}: Transition): boolean {
   return (
     edge === 'complete' &&
     guard.lease !== undefined &&
@@ -157,7 +165,11 @@ function settleValues({ done, rest, transitions }: SettleParts): readonly Value[
   ]
 }
 
-function verdictsOf(transitions: readonly Transition[], { done, rest }: SettleParts, head: CycleHead): readonly Verdict[] {
+function verdictsOf(
+  transitions: readonly Transition[],
+  { done, rest }: SettleParts,
+  head: CycleHead,
+): readonly Verdict[] {
   const verdicts = Array.from({ length: transitions.length }, (): Verdict => 'applied')
   // The function answers with the words of core/transition.ts.
   for (const [index, verdict] of head.unapplied ?? []) verdicts[done[index]!] = verdict as Verdict

@@ -34,7 +34,8 @@ export function diagnosePostgres(store: PostgresStore, url: string): () => Promi
     },
     {
       name: 'clock',
-      run: async () => clockSkew((await read('clock', 'select millrace.ms_of(millrace.now_at())'))[0], store.clock.nowMs()),
+      run: async () =>
+        clockSkew((await read('clock', 'select millrace.ms_of(millrace.now_at())'))[0], store.clock.nowMs()),
     },
     {
       name: 'orphans',
@@ -69,7 +70,11 @@ function durability(row: Row | undefined): Finding {
   const [fsync, synchronous, fullPages, version] = row ?? []
   if (fsync === 'off' || fullPages === 'off') {
     const message = `fsync ${fsync}, full_page_writes ${fullPages}: a crash of the machine loses acknowledged jobs or the database`
-    return { level: 'fail', message, fix: "alter system set fsync = on; alter system set full_page_writes = on; select pg_reload_conf()" }
+    return {
+      level: 'fail',
+      message,
+      fix: 'alter system set fsync = on; alter system set full_page_writes = on; select pg_reload_conf()',
+    }
   }
   if (synchronous === 'off') {
     const message = 'synchronous_commit off: a crash of the server may lose the last acknowledged writes (about 0.6 s)'
@@ -106,7 +111,11 @@ const DEAD_ROWS_SQL = `
 function deadRows(rows: readonly Row[]): Finding {
   const [table, dead, vacuumed, autovacuum] = rows[0] ?? []
   if (autovacuum === 'off') {
-    return { level: 'fail', message: 'autovacuum is off: tables grow without end', fix: 'alter system set autovacuum = on' }
+    return {
+      level: 'fail',
+      message: 'autovacuum is off: tables grow without end',
+      fix: 'alter system set autovacuum = on',
+    }
   }
   if (Number(dead ?? 0) < DEAD_ROWS_WARN) return { level: 'ok', message: `at most ${dead ?? 0} dead rows in a table` }
   const message = `${dead} dead rows in ${table}, vacuumed ${vacuumed ?? 'never'}: claims get slower`
@@ -120,14 +129,22 @@ function connections(row: Row | undefined): Finding {
   const [used, most] = [Number(row?.[0]), Number(row?.[1])]
   const message = `${used} of ${most} connections in use`
   if (used < most * 0.9) return { level: 'ok', message }
-  return { level: 'warn', message, fix: 'lower poolMax of the processes, raise max_connections, or put PgBouncer in front' }
+  return {
+    level: 'warn',
+    message,
+    fix: 'lower poolMax of the processes, raise max_connections, or put PgBouncer in front',
+  }
 }
 
 function clockSkew(row: Row | undefined, nowMs: number): Finding {
   const skewMs = Math.round(nowMs - Number(row?.[0]))
   const message = `this machine is ${Math.abs(skewMs)} ms ${skewMs < 0 ? 'behind' : 'ahead of'} the server`
   if (Math.abs(skewMs) < CLOCK_SKEW_WARN_MS) return { level: 'ok', message }
-  return { level: 'warn', message: `${message}; a runAt of this machine means another moment there`, fix: 'run NTP on both' }
+  return {
+    level: 'warn',
+    message: `${message}; a runAt of this machine means another moment there`,
+    fix: 'run NTP on both',
+  }
 }
 
 /** A sample of the newest jobs: each must be in exactly one place, and nothing may hang on a job that is not there. */
@@ -148,9 +165,14 @@ const ORPHANS_SQL = `
   where not exists (select 1 from millrace.job_bodies b where b.id = a.job_id) having count(*) > 0`
 
 function orphans(rows: readonly Row[]): Finding {
-  if (rows.length === 0) return { level: 'ok', message: `the newest jobs (up to ${ORPHANS_LOOKED_AT}) are each in one place` }
+  if (rows.length === 0)
+    return { level: 'ok', message: `the newest jobs (up to ${ORPHANS_LOOKED_AT}) are each in one place` }
   const found = rows.map(([what, count, example]) => `${count} ${what} (such as ${example})`).join('; ')
-  return { level: 'fail', message: found, fix: 'report this with the output of `millrace jobs get <id>`: it should not happen' }
+  return {
+    level: 'fail',
+    message: found,
+    fix: 'report this with the output of `millrace jobs get <id>`: it should not happen',
+  }
 }
 
 /** Slots in use must equal the jobs that hold one. */
@@ -165,5 +187,9 @@ const COUNTERS_SQL = `
 function counters(row: Row | undefined): Finding {
   if (Number(row?.[0] ?? 0) === 0) return { level: 'ok', message: 'slots in use equal the jobs that hold them' }
   const message = `the slot counter of ${row?.[0]} queue(s), such as '${row?.[1]}', differs from its jobs`
-  return { level: 'warn', message, fix: 'ask again: a change under way looks like this; if it stays, set the limits of the queue anew' }
+  return {
+    level: 'warn',
+    message,
+    fix: 'ask again: a change under way looks like this; if it stays, set the limits of the queue anew',
+  }
 }

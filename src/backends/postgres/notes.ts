@@ -9,7 +9,11 @@ const LIVE = '(n.expires_at is null or n.expires_at > millrace.now_at())'
 const COLUMNS = 'n.key, n.value::text, n.version, millrace.ms_of(n.expires_at)'
 
 export function postgresNotes(store: PostgresStore): NoteStore {
-  const get = prepared(store, 'notes.get', `select ${COLUMNS} from millrace.notes n where n.space = $1 and n.key = $2 and ${LIVE}`)
+  const get = prepared(
+    store,
+    'notes.get',
+    `select ${COLUMNS} from millrace.notes n where n.space = $1 and n.key = $2 and ${LIVE}`,
+  )
   const put = prepared(store, 'notes.put', 'select millrace.put_note($1, $2, $3, $4, $5)')
   const increment = prepared(store, 'notes.increment', 'select millrace.increment_note($1, $2, $3)')
   const remove = prepared(

@@ -54,13 +54,17 @@ export class Pool {
     return this.#open.size > 0
   }
 
-  /** Gives an idle connection up, so that one for another purpose finds room. */
-  async makeRoom(): Promise<void> {
-    if (this.#pool.idleCount === 0) return
+  /** Gives the next connection up that is free, so that one for another purpose finds room. The last one stays. */
+  async makeRoom(): Promise<boolean> {
+    this.makeDo()
+    if (this.#open.size < 2) return false
     const client = await this.#pool.connect()
     client.release(true)
+    // The server has let go of it when it hangs up.
+    await endClient(client)
     this.#open.delete(client)
     this.makeDo()
+    return true
   }
 
   async end(): Promise<void> {

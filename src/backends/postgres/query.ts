@@ -37,7 +37,9 @@ export function postgresQuery(store: PostgresStore): JobQuery {
       const limit = Math.min(page.limit, LIMITS.pageSizeMax)
       if (page.cursor !== undefined && !/^[0-9a-f-]{36}$/i.test(page.cursor)) throw badCursor(page.cursor)
       const { text, values } = listQuery(filter, limit + 1, page.cursor)
-      const rows = await store.connections.with('query.list', (client) => readOnly(client, sqlText(text, store.schema), values))
+      const rows = await store.connections.with('query.list', (client) =>
+        readOnly(client, sqlText(text, store.schema), values),
+      )
       const items = rows.map(parseRecord)
       if (items.length <= limit) return { items }
       return { items: items.slice(0, limit), nextCursor: items[limit - 1]!.id }
@@ -57,11 +59,18 @@ export function postgresQuery(store: PostgresStore): JobQuery {
 /** Planner settings for a few rows by id out of many; they end with the transaction, so a pooler is no matter. */
 async function readOnly(client: PoolClient, text: string, values: readonly Value[]): Promise<readonly Row[]> {
   await client.query(
+    // With the usual limits the planner would join the whole view before it looks at the candidates (8 s instead of 4 ms).
     `begin read only; set local enable_hashjoin = off; set local enable_mergejoin = off; set local jit = off;
+     set local join_collapse_limit = 16; set local from_collapse_limit = 16;
      set local statement_timeout = ${LIST_TIMEOUT_MS}`,
   )
   try {
-    const query = { text, values: [...values], rowMode: 'array' as const, types: { getTypeParser: () => (value: unknown) => value } }
+    const query = {
+      text,
+      values: [...values],
+      rowMode: 'array' as const,
+      types: { getTypeParser: () => (value: unknown) => value },
+    }
     const { rows } = await client.query<(string | null)[]>(query)
     await client.query('commit')
     return rows
@@ -184,4 +193,3 @@ function parseLine(row: Row): LogLine {
     message: row[3] ?? '',
   }
 }
-

@@ -17,7 +17,11 @@ const COLUMNS = `q.name, q.default_priority, q.default_attempts, q.is_active, q.
 
 export function postgresQueues(store: PostgresStore, cache: QueueSettingsCache): QueueStore {
   const ensure = prepared(store, 'queues.ensure', 'select millrace.ensure_queue($1)')
-  const configure = prepared(store, 'queues.configure', 'select changed, rings from millrace.configure_queue($1, $2, $3)')
+  const configure = prepared(
+    store,
+    'queues.configure',
+    'select changed, rings from millrace.configure_queue($1, $2, $3)',
+  )
   const get = prepared(store, 'queues.get', `select ${COLUMNS} from millrace.job_queues q where q.name = $1`)
   const list = prepared(store, 'queues.list', `select ${COLUMNS} from millrace.job_queues q order by q.id`)
 
@@ -42,7 +46,11 @@ export function postgresQueues(store: PostgresStore, cache: QueueSettingsCache):
       return records
     },
     async configure(queue, change, expectVersion) {
-      const values: readonly Value[] = [queue, queueJson({ ...defaultQueue(queue), ...change }, change), expectVersion ?? null]
+      const values: readonly Value[] = [
+        queue,
+        queueJson({ ...defaultQueue(queue), ...change }, change),
+        expectVersion ?? null,
+      ]
       const [row] = await configure(...values)
       if (row?.[0] !== 't') return null
       const record = await read(queue)

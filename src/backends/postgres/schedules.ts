@@ -15,7 +15,11 @@ const COLUMNS = `s.name, s.recurrence::text, s.job_name, s.queue_name, s.payload
 export function postgresSchedules(store: PostgresStore): ScheduleStore {
   const upsert = prepared(store, 'schedules.upsert', 'select millrace.upsert_schedules($1)')
   const get = prepared(store, 'schedules.get', `select ${COLUMNS} from millrace.schedules s where s.name = $1`)
-  const list = prepared(store, 'schedules.list', `select ${COLUMNS} from millrace.schedules s order by s.created_at, s.name`)
+  const list = prepared(
+    store,
+    'schedules.list',
+    `select ${COLUMNS} from millrace.schedules s order by s.created_at, s.name`,
+  )
   const remove = prepared(store, 'schedules.remove', 'delete from millrace.schedules where name = $1 returning 1')
   const setEnabled = prepared(
     store,

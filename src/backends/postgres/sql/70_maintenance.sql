@@ -168,49 +168,6 @@ begin
   insert into millrace.final_counts (queue_id, ended, n) select queue_id, ended, sum(n) from old group by queue_id, ended;
 end $$;
 
--- Deletes jobs that ended before a moment, with all that hangs on them; how many. Rules are rows of (queue or null,
--- ended, milliseconds); one without a queue holds for the queues that no other rule of that end names.
-create or replace function millrace.prune_jobs(rule_queues text[], rule_ended int[], rule_ages bigint[], most int) returns int language plpgsql as $$
-declare
-  now_at timestamptz := millrace.now_at();
-  old_ids uuid[] := '{}';
-  longest bigint := (select max(age) from unnest(rule_ages) as r(age));
-  rule record;
-begin
-  for rule in select r.queue, r.ended, r.age from unnest(rule_queues, rule_ended, rule_ages) as r(queue, ended, age) loop
-    exit when cardinality(old_ids) >= most;
-    old_ids := old_ids || array(
-      select a.job_id from millrace.job_attempts a join millrace.job_queues q on q.id = a.queue_id
-      where a.ended = rule.ended and a.finished_at <= millrace.after_ms(now_at, -rule.age)
-        and case when rule.queue is not null then q.name = rule.queue
-                 else not exists (select 1 from unnest(rule_queues, rule_ended) as o(queue, ended) where o.queue = q.name and o.ended = rule.ended) end
-      limit most - cardinality(old_ids) for update of a skip locked);
-  end loop;
-  if cardinality(old_ids) > 0 then
-    with gone as (
-      delete from millrace.job_attempts where job_id = any(old_ids) returning queue_id, ended
-    )
-    insert into millrace.final_counts (queue_id, ended, n) select queue_id, ended, -count(*) from gone where ended is not null group by queue_id, ended;
-    delete from millrace.job_lines where job_id = any(old_ids);
-    delete from millrace.job_states where id = any(old_ids);
-    delete from millrace.job_parents where child = any(old_ids);
-    with gone as (
-      delete from millrace.job_bodies where id = any(old_ids) returning batch_id
-    )
-    update millrace.batches b set kept = b.kept - g.jobs
-    from (select batch_id, count(*)::int as jobs from gone where batch_id is not null group by batch_id) g where b.id = g.batch_id;
-  end if;
-  -- What is over by itself.
-  delete from millrace.unique_keys where (queue_id, key) in (
-    select queue_id, key from millrace.unique_keys where until <= now_at and until < 'infinity' limit most * 10);
-  delete from millrace.rate_lines where (queue_id, key) in (
-    select queue_id, key from millrace.rate_lines
-    where start_tat_ms < millrace.ms_of(now_at) and admit_tat_ms < millrace.ms_of(now_at) limit most * 10);
-  delete from millrace.batches where id in (
-    select id from millrace.batches where kept = 0 and finished_at <= millrace.after_ms(now_at, -longest) limit most);
-  return cardinality(old_ids);
-end $$;
-
 -- One tick of a schedule: compare-and-set, and its jobs in the same atom.
 create or replace function millrace.fire_schedule(of_name text, expected timestamptz, next_at timestamptz, jobs json, unless_live boolean, ran_at timestamptz)
 returns text language plpgsql as $$

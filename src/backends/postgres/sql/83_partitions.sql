@@ -30,7 +30,7 @@ declare
       and l.database = (select d.oid from pg_catalog.pg_database d where d.datname = current_database()));
 begin
   if cardinality(users) = 0 then return false; end if;
-  perform pg_sleep(0.05);
+  perform pg_sleep(0.1);
   return exists (
     select 1 from pg_catalog.pg_locks l
     where l.locktype = 'relation' and l.relation = any(ids) and l.granted and l.virtualtransaction = any(users));

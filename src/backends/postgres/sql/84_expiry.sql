@@ -133,6 +133,7 @@ set enable_seqscan = off set jit = off
 as $$
 declare
   now_at timestamptz := millrace.now_at();
+  started_at timestamptz := clock_timestamp();
   kind record;
   mark millrace.retention_marks;
   until_at timestamptz;
@@ -155,12 +156,15 @@ begin
       ids := millrace.ended_between(kind.scope = 'held', kind.ended, kind.queue_ids, mark.through - interval '10 minutes', until_at, most - deleted);
       if cardinality(ids) > 0 then perform millrace.forget_jobs(ids, kind.is_archived); end if;
       deleted := deleted + cardinality(ids);
-      more := deleted >= most;
-      exit when more;
+      if deleted >= most then
+        -- The same slice again, then: a smaller one has fewer dead rows to pass by.
+        mark.slice_ms := greatest(1000, mark.slice_ms / 4);
+        exit;
+      end if;
       mark.through := until_at;
-      mark.slice_ms := greatest(60000, least(86400000000, case when clock_timestamp() - looked_at > interval '100 milliseconds'
-                                                              then mark.slice_ms / 2 else mark.slice_ms * 2 end));
-      exit when clock_timestamp() - now_at > interval '1 second';
+      mark.slice_ms := case when clock_timestamp() - looked_at > interval '100 milliseconds' then greatest(1000, mark.slice_ms / 2)
+                            else least(86400000000, mark.slice_ms * 2) end;
+      exit when clock_timestamp() - started_at > interval '1 second';
     end loop;
     more := more or mark.through < millrace.after_ms(now_at, -kind.age_ms);
     update millrace.retention_marks m set through = mark.through, slice_ms = mark.slice_ms

@@ -1,0 +1,270 @@
+-- Retiring partitions. When a time range is older than the rules without a queue, its partitions are replaced by the
+-- rows in it that must stay: jobs that are not over, failed ones, those of queues with longer periods. Rows cannot go
+-- to the default partition while a partition has their range, so the survivors are copied to tables beside it, part by
+-- part, in id order; archived jobs and sums are collected likewise. A trigger on the partitions of the range tells
+-- which parts were changed meanwhile, and those are copied again. Then one short transaction, under the lock of both
+-- parents, drops the old partitions and attaches the new ones, or puts a few survivors into the default partition.
+-- Nothing is deleted row by row, and no reader sees half of it. Counters follow part by part.
+--
+--   none → begin_retirement → walk_chunk … (again for changed parts) → swap_partitions → count_chunk … → none
+
+-- One bounded step: 'none' there is nothing to do, 'busy' somebody is in the way, else what was done: call again.
+create or replace function millrace.retire_step(
+  rule_queues text[], rule_ended int[], rule_ages bigint[], archive_ms bigint, width_ms bigint, most int
+) returns text language plpgsql
+security definer set search_path = pg_catalog, pg_temp set lock_timeout = '80ms' set client_min_messages = warning
+set enable_seqscan = off set jit = off
+as $$
+declare
+  current millrace.retirements;
+  rules text := md5(row(rule_queues, rule_ended, rule_ages, archive_ms, width_ms)::text);
+  chunk_end uuid;
+  chunk record;
+begin
+  -- One leader at a time.
+  if not pg_try_advisory_xact_lock(hashtextextended('millrace.partitions', 0)) then return 'busy'; end if;
+  select * into current from millrace.retirements limit 1;
+  if not found then
+    return millrace.begin_retirement(rule_queues, rule_ended, rule_ages, width_ms, rules);
+  end if;
+  if current.is_swapped then return millrace.count_chunk(current, most); end if;
+  if current.rules <> rules then
+    -- Judged by other rules: all parts anew.
+    delete from millrace.retired_chunks;
+    delete from millrace.job_bodies_next;
+    delete from millrace.job_attempts_next;
+    delete from millrace.job_archive_next;
+    update millrace.retirements set walked = current.lower, rules = retire_step.rules, started_at = millrace.now_at();
+    return 'walked';
+  end if;
+  if current.walked < current.upper then
+    select b.id into chunk_end from millrace.job_bodies b where b.id >= current.walked and b.id < current.upper order by b.id offset most limit 1;
+    chunk_end := coalesce(chunk_end, current.upper);
+    perform millrace.walk_chunk(current, current.walked, chunk_end, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
+    update millrace.retirements set walked = chunk_end where lower = current.lower;
+    return 'walked';
+  end if;
+  select c.lower, c.upper into chunk from millrace.retired_changes x
+  join millrace.retired_chunks c on c.lower <= x.id and c.upper > x.id limit 1;
+  if found then
+    perform millrace.walk_chunk(current, chunk.lower, chunk.upper, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
+    return 'walked';
+  end if;
+  return millrace.swap_partitions(current, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
+end $$;
+
+-- Finds the oldest range that is due and makes the tables beside it. Partitions that were retired before are joined
+-- with the one after them up to 13 widths (a quarter of a year), so that a long period of failed jobs is a handful of
+-- partitions; they go when the longest rule is over.
+create or replace function millrace.begin_retirement(rule_queues text[], rule_ended int[], rule_ages bigint[], width_ms bigint, rules text)
+returns text language plpgsql as $$
+declare
+  now_at timestamptz := millrace.now_at();
+  bulk_ms bigint := (select max(r.age) from unnest(rule_queues, rule_ended, rule_ages) as r(queue, ended, age) where r.queue is null and r.ended in (1, 3));
+  -- Jobs end a little later than they begin.
+  bulk_id uuid := millrace.uuid_at(millrace.after_ms(now_at, -bulk_ms - 3600000));
+  longest_id uuid := millrace.uuid_at(millrace.after_ms(now_at, -(select max(age) from unnest(rule_ages) as r(age)) - 3600000));
+  lower_id uuid;
+  upper_id uuid;
+  archive_id uuid;
+  one record;
+begin
+  if bulk_ms is null then return 'none'; end if;
+  delete from millrace.kept_partitions k where not exists (select 1 from millrace.time_partitions('job_bodies') p where p.lower = k.lower);
+  select p.lower, p.upper, p.lower into lower_id, upper_id, archive_id from millrace.time_partitions('job_bodies') p
+  where p.upper <= bulk_id and not exists (select 1 from millrace.kept_partitions k where k.lower = p.lower) order by p.lower limit 1;
+  if found then
+    select k.lower into lower_id from millrace.kept_partitions k
+    where k.upper = archive_id and millrace.ms_of(millrace.time_of(upper_id)) - millrace.ms_of(millrace.time_of(k.lower)) <= 13 * width_ms;
+    lower_id := coalesce(lower_id, archive_id);
+  else
+    select k.lower, k.upper, k.upper into lower_id, upper_id, archive_id from millrace.kept_partitions k
+    where k.upper <= longest_id order by k.lower limit 1;
+    if not found then return 'none'; end if;
+  end if;
+
+  if millrace.is_in_long_use(millrace.leaves_in(lower_id, upper_id)) then return 'busy'; end if;
+  begin
+    drop table if exists millrace.job_bodies_next, millrace.job_attempts_next, millrace.job_archive_next;
+    for one in select p.name, p.key, p.name <> 'job_archive' as is_marked
+               from (select * from millrace.partitioned() union all values ('job_archive', 'id')) p loop
+      execute format('create table millrace.%I (like millrace.%I including all, constraint in_range check (%I >= %L and %3$I < %L))',
+                     one.name || '_next', one.name, one.key, case when one.is_marked then lower_id else archive_id end, upper_id);
+    end loop;
+    for one in
+      select t.key, p.leaf from millrace.partitioned() t cross join lateral millrace.time_partitions(t.name) p
+      where p.lower >= lower_id and p.upper <= upper_id
+    loop
+      execute format('create or replace trigger mark_change after insert or update or delete on millrace.%I for each row execute function millrace.mark_change(%L)',
+                     one.leaf, one.key);
+    end loop;
+  exception when lock_not_available or deadlock_detected then
+    return 'busy';
+  end;
+  delete from millrace.retired_changes;
+  delete from millrace.retired_chunks;
+  insert into millrace.retirements (lower, upper, archive_lower, walked, rules, started_at) values (lower_id, upper_id, archive_id, lower_id, rules, now_at);
+  return 'begun';
+end $$;
+
+create or replace function millrace.leaves_in(lower_id uuid, upper_id uuid) returns text[] language sql stable as $$
+  select array_agg(p.leaf) from millrace.partitioned() t cross join lateral millrace.time_partitions(t.name) p
+  where p.lower >= lower_id and p.upper <= upper_id
+$$;
+
+-- Judges the jobs of one part and writes down what becomes of them; what was written of it before is replaced.
+create or replace function millrace.walk_chunk(
+  current millrace.retirements, lower_id uuid, upper_id uuid, rule_queues text[], rule_ended int[], rule_ages bigint[], archive_ms bigint, width_ms bigint
+) returns void language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+declare
+  now_at timestamptz := millrace.now_at();
+  gone uuid[];
+  archived uuid[];
+  kept uuid[];
+  kept_attempts int;
+begin
+  -- First: a change that commits from here on leaves its mark for the next time.
+  delete from millrace.retired_changes x where x.id >= lower_id and x.id < upper_id;
+  if exists (select 1 from millrace.retired_chunks c where c.lower = lower_id) then
+    delete from millrace.job_bodies_next n where n.id >= lower_id and n.id < upper_id;
+    delete from millrace.job_attempts_next n where n.job_id >= lower_id and n.job_id < upper_id;
+    delete from millrace.job_archive_next n where n.id >= lower_id and n.id < upper_id;
+  end if;
+  with rules as materialized (
+    select * from millrace.retention_rules(rule_queues, rule_ended, rule_ages, width_ms)
+  ), judged as (
+    select b.id, f.finished_at <= millrace.after_ms(now_at, -r.age_ms) as is_over,
+           not r.is_own and r.ended in (1, 3) and coalesce(archive_ms, 0) > r.age_ms as is_archived
+    from (select o.id, o.queue_id from millrace.job_bodies o where o.id >= lower_id and o.id < upper_id) b
+    left join lateral (
+      select a.ended, a.finished_at from millrace.job_attempts a where a.job_id = b.id and a.ended is not null offset 0) f on true
+    left join rules r on r.queue_id = b.queue_id and r.ended = f.ended
+  ), fates as (
+    -- Late ones of a range whose archive is there already stay: exact deletion takes them.
+    select j.id, case when not coalesce(j.is_over, false) or (j.is_archived and j.id < current.archive_lower) then 0
+                      when j.is_archived then 2 else 1 end as fate
+    from judged j
+  )
+  select coalesce(array_agg(id) filter (where fate > 0), '{}'), coalesce(array_agg(id) filter (where fate = 2), '{}'),
+         coalesce(array_agg(id) filter (where fate = 0), '{}')
+  into gone, archived, kept from fates;
+
+  insert into millrace.job_bodies_next select b.* from millrace.job_bodies b where b.id = any(kept);
+  insert into millrace.job_attempts_next select a.* from millrace.job_attempts a where a.job_id = any(kept);
+  get diagnostics kept_attempts = row_count;
+  insert into millrace.job_archive_next select * from millrace.archive_rows(archived);
+  insert into millrace.retired_chunks as c (lower, upper, kept_rows, counts, daily, batches)
+  values (lower_id, upper_id, cardinality(kept) + kept_attempts,
+    (select json_agg(g) from (select a.queue_id, a.ended, count(*) as n from millrace.job_attempts a
+                              where a.job_id = any(gone) and a.ended is not null group by 1, 2) g),
+    (select json_agg(g) from millrace.daily_of(gone) g),
+    (select json_agg(g) from (select b.batch_id, count(*) as n from millrace.job_bodies b
+                              where b.id = any(gone) and b.batch_id is not null group by 1 order by 1) g))
+  on conflict (lower) do update set kept_rows = excluded.kept_rows, counts = excluded.counts, daily = excluded.daily, batches = excluded.batches;
+end $$;
+
+-- The old partitions go, what stays takes their place.
+create or replace function millrace.swap_partitions(
+  current millrace.retirements, rule_queues text[], rule_ended int[], rule_ages bigint[], archive_ms bigint, width_ms bigint
+) returns text language plpgsql as $$
+declare
+  chunk record;
+  kept_rows bigint;
+  leaf text;
+begin
+  if millrace.is_in_long_use(millrace.leaves_in(current.lower, current.upper) || '{job_attempts,job_bodies,job_attempts_rest,job_bodies_rest}'::text[]) then
+    return 'busy';
+  end if;
+  begin
+    -- Those of the hot path last, so that nobody there waits for us while we wait for a reader of the archive.
+    lock table only millrace.job_archive, only millrace.job_archive_rest in access exclusive mode;
+    lock table only millrace.job_attempts in access exclusive mode;
+    lock table only millrace.job_bodies in access exclusive mode;
+    -- Nobody is on his way any more: the last changes, if there are few.
+    if (select count(*) from (select distinct c.lower from millrace.retired_changes x join millrace.retired_chunks c on c.lower <= x.id and c.upper > x.id) s) > 2 then
+      raise lock_not_available;
+    end if;
+    for chunk in
+      select distinct c.lower, c.upper from millrace.retired_changes x join millrace.retired_chunks c on c.lower <= x.id and c.upper > x.id
+    loop
+      perform millrace.walk_chunk(current, chunk.lower, chunk.upper, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
+    end loop;
+    foreach leaf in array millrace.leaves_in(current.lower, current.upper) loop
+      execute format('drop table millrace.%I', leaf);
+    end loop;
+    delete from millrace.kept_partitions k where k.lower >= current.lower and k.upper <= current.upper;
+    kept_rows := (select coalesce(sum(c.kept_rows), 0) from millrace.retired_chunks c);
+    if kept_rows <= 5000 then
+      insert into millrace.job_bodies select * from millrace.job_bodies_next;
+      insert into millrace.job_attempts select * from millrace.job_attempts_next;
+      drop table millrace.job_bodies_next, millrace.job_attempts_next;
+    else
+      perform millrace.attach_next(p.name, current.lower, current.upper) from millrace.partitioned() p;
+      insert into millrace.kept_partitions (lower, upper) values (current.lower, current.upper);
+    end if;
+    if exists (select 1 from millrace.job_archive_next) then
+      with late as (delete from millrace.job_archive_rest where id >= current.archive_lower and id < current.upper returning *)
+      insert into millrace.job_archive_next select * from late on conflict (id) do nothing;
+      perform millrace.attach_next('job_archive', current.archive_lower, current.upper);
+    else
+      drop table millrace.job_archive_next;
+    end if;
+    update millrace.retirements set is_swapped = true where lower = current.lower;
+    -- What stays may have ended before the mark of exact deletion: it was not there to be looked at.
+    update millrace.retention_marks m set through = least(m.through, millrace.after_ms(current.started_at, -m.age_ms)) where m.scope like 'held%';
+  exception when lock_not_available or deadlock_detected then
+    return 'busy';
+  end;
+  return 'swapped';
+end $$;
+
+create or replace function millrace.attach_next(of_table text, lower_id uuid, upper_id uuid) returns void language plpgsql as $$
+declare
+  leaf text := of_table || to_char(millrace.time_of(lower_id) at time zone 'UTC', '_YYYYMMDD_HH24MISS');
+begin
+  execute format('alter table millrace.%I rename to %I', of_table || '_next', leaf);
+  -- Its constraint tells PostgreSQL that every row belongs there.
+  execute format('alter table millrace.%I attach partition millrace.%I for values from (%L) to (%L)', of_table, leaf, lower_id, upper_id);
+  execute format('alter table millrace.%I drop constraint in_range', leaf);
+end $$;
+
+-- After the swap: the sums of one part, and what else hung on its jobs. At most `most` * 10 log lines at once.
+create or replace function millrace.count_chunk(current millrace.retirements, most int) returns text language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+declare
+  chunk millrace.retired_chunks;
+  lines bigint;
+begin
+  select * into chunk from millrace.retired_chunks order by lower limit 1;
+  if not found then
+    delete from millrace.retired_changes;
+    delete from millrace.retirements where lower = current.lower;
+    return 'done';
+  end if;
+  insert into millrace.final_counts (queue_id, ended, n)
+  select g.queue_id, g.ended, -g.n from json_to_recordset(chunk.counts) as g(queue_id int, ended smallint, n bigint);
+  perform millrace.add_daily(g.day, g.queue_name, g.name, g.status, g.n, g.total_ms, g.max_ms)
+  from (select * from json_to_recordset(chunk.daily) as d(day date, queue_name text, name text, status text, n bigint, total_ms numeric, max_ms bigint)
+        order by 1, 2, 3, 4) g;
+  perform 1 from millrace.batches where id in (select g.batch_id from json_to_recordset(chunk.batches) as g(batch_id uuid)) order by id for update;
+  update millrace.batches b set kept = b.kept - g.n
+  from json_to_recordset(chunk.batches) as g(batch_id uuid, n int) where b.id = g.batch_id;
+  delete from millrace.job_states s where s.id >= chunk.lower and s.id < chunk.upper
+    and not exists (select 1 from millrace.job_bodies b where b.id = s.id);
+  delete from millrace.job_parents p where p.child >= chunk.lower and p.child < chunk.upper
+    and not exists (select 1 from millrace.job_bodies b where b.id = p.child);
+  delete from millrace.job_lines where (job_id, lease, line_no) in (
+    select l.job_id, l.lease, l.line_no from millrace.job_lines l where l.job_id >= chunk.lower and l.job_id < chunk.upper
+      and not exists (select 1 from millrace.job_bodies b where b.id = l.job_id)
+      and not exists (select 1 from millrace.job_archive b where b.id = l.job_id) limit most * 10);
+  get diagnostics lines = row_count;
+  if lines >= most * 10 then
+    update millrace.retired_chunks set counts = null, daily = null, batches = null where lower = chunk.lower;
+  else
+    delete from millrace.retired_chunks where lower = chunk.lower;
+  end if;
+  return 'counted';
+end $$;
