@@ -4,6 +4,7 @@ import type { RetryPolicy } from '../core/retry.ts'
 import type { EventHub } from '../runtime/events.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Backend } from '../store/ports.ts'
+import type { RetentionPeriods } from './retention-options.ts'
 
 export interface MaintenanceOptions {
   readonly runtime: Runtime
@@ -13,6 +14,8 @@ export interface MaintenanceOptions {
   readonly periodMs: number
   readonly workerTtlMs: number
   readonly leaderTtlMs: number
+  /** Of queues that have none of their own; absent: the defaults. */
+  readonly retention?: RetentionPeriods
   /** The policy of a job kind, if this process knows the kind and it has one. */
   readonly retryOf: (name: string) => RetryPolicy | undefined
   readonly onFailed: (failed: FailedInfo) => void

@@ -11,6 +11,8 @@ export interface JobQuery {
   /** The audit trail, oldest first; a running attempt is the last row. */
   attempts(id: JobId): Promise<readonly AttemptRow[]>
   logs(id: JobId): Promise<readonly LogLine[]>
+  /** As `get`, of jobs whose time is over and of which only the archive knows; where there is one. */
+  archived?(ids: readonly JobId[]): Promise<readonly (StoredJob | null)[]>
 }
 
 export interface JobFilter {

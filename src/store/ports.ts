@@ -74,6 +74,8 @@ export interface JobStore {
   promote(limit: number): Promise<PromoteReply>
   due(kind: DueKind, limit: number): Promise<readonly DueJob[]>
   prune(rules: readonly PruneRule[], limit: number): Promise<number>
+  /** Instead of `prune`, where maintenance can do more than delete: one bounded pass of it. */
+  retain?(policy: RetentionPolicy, limit: number): Promise<RetainReply>
 }
 
 export type InsertOutcome = 'inserted' | 'duplicate' | 'replaced' | 'already'
@@ -146,4 +148,21 @@ export interface PruneRule {
   readonly queue?: string
   readonly status: 'completed' | 'failed' | 'cancelled'
   readonly olderThanMs: number
+}
+
+export interface RetentionPolicy {
+  /** Those without a queue are the periods of the system: they may be exceeded by one `partitionMs`. */
+  readonly rules: readonly PruneRule[]
+  /** Completed and cancelled jobs under a rule without a queue can be read this long after their end; null: no archive. */
+  readonly archiveMs: number | null
+  /** Attempts and log lines; then sums per day are left. */
+  readonly logsMs: number
+  readonly partitionMs: number
+}
+
+export interface RetainReply {
+  /** Jobs that this pass deleted one by one. */
+  readonly deleted: number
+  /** When to come again: there is more, somebody was in the way, or nothing is due. */
+  readonly next: 'now' | 'soon' | 'later'
 }

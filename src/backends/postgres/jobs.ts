@@ -4,6 +4,7 @@ import type { DueJob, DueKind, JobStore } from '../../store/ports.ts'
 import type { Row } from './connections.ts'
 import type { Cycle } from './cycle.ts'
 import { createInsert } from './insert.ts'
+import { createRetain } from './retention.ts'
 import {
   HAS_VISIBILITY,
   ORPHAN_OF,
@@ -87,6 +88,7 @@ export function postgresJobs(store: PostgresStore, cycle: Cycle): JobStore {
       )
       return Number(row?.[0] ?? 0)
     },
+    retain: createRetain(store),
   }
 }
 

@@ -47,17 +47,17 @@ export class Pool {
     Object.assign(this.#pool.options, config)
   }
 
-  /** The server has no connection left. True when there are some of ours to wait for. */
+  /** The server has no connection left. True when there are some of ours, open or on their way, to wait for. */
   makeDo(): boolean {
     this.#crowdedUntilMs = systemClock.monoMs() + CROWDED_MS
     this.#pool.options.max = Math.max(this.#open.size, 1)
-    return this.#open.size > 0
+    return this.#pool.totalCount > 0
   }
 
   /** Gives the next connection up that is free, so that one for another purpose finds room. The last one stays. */
   async makeRoom(): Promise<boolean> {
     this.makeDo()
-    if (this.#open.size < 2) return false
+    if (this.#pool.totalCount < 2) return false
     const client = await this.#pool.connect()
     client.release(true)
     // The server has let go of it when it hangs up.

@@ -9,6 +9,7 @@ import type { JobFilter, JobQuery, QueueCounts } from '../../store/job-query.ts'
 import type { Row, Value } from './connections.ts'
 import { badCursor } from './cursor.ts'
 import { parseRecord, RECORD_COLUMNS } from './records.ts'
+import { createArchived } from './retention.ts'
 import { sqlText } from './sql-text.ts'
 import { msOf, prepared } from './store.ts'
 import type { PostgresStore } from './store.ts'
@@ -53,6 +54,7 @@ export function postgresQuery(store: PostgresStore): JobQuery {
     async logs(id) {
       return (await logs(id)).map(parseLine)
     },
+    archived: createArchived(store),
   }
 }
 
@@ -100,7 +102,8 @@ function listQuery(filter: JobFilter, limit: number, cursor: string | undefined)
     values.push(value)
     conditions.push(condition(`$${values.length}`))
   }
-  where((id) => `c.id < ${id}::uuid`, cursor)
+  if (cursor !== undefined) values.push(cursor)
+  const before = cursor === undefined ? '' : 'where c.id < $2::uuid'
   where((name) => `r.queue_name = ${name}`, filter.queue)
   where((name) => `r.name = ${name}`, filter.name)
   where((tag) => `${tag} = any(r.tags)`, filter.tag)
@@ -124,7 +127,11 @@ function listQuery(filter: JobFilter, limit: number, cursor: string | undefined)
   const candidates = filter.status === undefined ? 'select id from millrace.job_bodies' : sourcesOf(filter.status)
   return {
     values,
-    text: `select ${RECORD_COLUMNS} from (${candidates}) c join millrace.job_records r on r.id = c.id
+    // `offset 0` keeps the planner, whose statistics of these tables are always old, from turning this around: walk the
+    // candidates from the newest, look each one up, stop when the page is full.
+    text: `select ${RECORD_COLUMNS}
+      from (select c.id from (${candidates}) c ${before} order by c.id desc offset 0) c
+      cross join lateral (select * from millrace.job_records r where r.id = c.id offset 0) r
       where r.status is not null ${conditions.map((condition) => `and ${condition}`).join(' ')} order by c.id desc limit $1`,
   }
 }
@@ -165,6 +172,11 @@ const ATTEMPTS_SQL = `
   union all
   select r.attempts + 1, r.lease, 0, (select w.id from millrace.workers w where w.no = r.worker_no), millrace.ms_of(r.started_at), null, null, null, r.lease
   from millrace.running r where r.id = $1
+  union all
+  select a.attempt, case when a.started_at is null and a.worker_no is null then 0 else a.no end, a.status,
+    (select w.id from millrace.workers w where w.no = a.worker_no), millrace.ms_of(a.started_at), millrace.ms_of(a.finished_at),
+    a.error::text, a.note, a.no
+  from millrace.archived_attempts a where a.job_id = $1
   order by 9`
 
 function parseAttempt(row: Row, jobId: JobId): AttemptRow {
