@@ -56,7 +56,7 @@ function capNote({ jobs }: Cell, measurements: readonly Measurement[]): string |
   if (done.length === 0) return undefined
   const least = Math.min(...done)
   const most = done.length < measurements.length ? jobs : Math.max(...done)
-  return `stopped after ${CAP_MS / 1000} s with ${least === most ? least : `${least} to ${most}`} of ${jobs} jobs done`
+  return `stopped by time (${CAP_MS / 1000} s) with ${least === most ? least : `${least} to ${most}`} of ${jobs} jobs done`
 }
 
 export function reportOf(results: readonly Row[], { peers, server }: Equipment): Report {

@@ -17,7 +17,7 @@ import { createRuntime } from './runtime/runtime.ts'
 import type { Runtime } from './runtime/runtime.ts'
 import type { Backend } from './store/ports.ts'
 import { openStores } from './stores.ts'
-import type { StoreOptions } from './stores.ts'
+import type { StoreOptions, Stores } from './stores.ts'
 import { checkDeadline } from './worker/worker.ts'
 import type { Worker } from './worker/worker.ts'
 import { Works } from './works.ts'
@@ -81,24 +81,24 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
   const storeTimeoutMs = parseDuration(options.storeTimeout ?? DEFAULTS.storeTimeoutMs, 'storeTimeout', { minMs: 1 })
   const hub = createEventHub(runtime.logger)
   const policy = systemPolicy(options)
-  const { connections, release } = await openStores(options, runtime.logger)
-  const { internals, ...client } = createClient<Known>({
-    jobs: options.jobs,
-    connections,
-    runtime,
-    hub,
-    storeTimeoutMs,
-    middleware: options.use?.enqueue ?? [],
-    policy,
-    ...(options.onFailed && { onFailed: options.onFailed }),
-    ...(options.defaults !== undefined && { defaults: options.defaults }),
-    ...(options.queues !== undefined && { queues: options.queues }),
-    ...(options.secrets !== undefined && { secrets: options.secrets }),
-  })
-  const backends = new Set(Object.values(connections))
-  await startAll(backends).catch(async (error: unknown) => {
-    await release()
-    throw error
+  const stores = await openStores(options, runtime.logger)
+  const backends = new Set(Object.values(stores.connections))
+  const { internals, ...client } = await releasing(stores, async () => {
+    const created = createClient<Known>({
+      jobs: options.jobs,
+      connections: stores.connections,
+      runtime,
+      hub,
+      storeTimeoutMs,
+      middleware: options.use?.enqueue ?? [],
+      policy,
+      ...(options.onFailed && { onFailed: options.onFailed }),
+      ...(options.defaults !== undefined && { defaults: options.defaults }),
+      ...(options.queues !== undefined && { queues: options.queues }),
+      ...(options.secrets !== undefined && { secrets: options.secrets }),
+    })
+    await startAll(backends)
+    return created
   })
   const works = new Works({
     runtime,
@@ -116,7 +116,7 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
     const consumers = await Promise.allSettled([internals.stopConsumers()])
     const workers = await Promise.allSettled([works.stop(deadlineMs)])
     const stores = await Promise.allSettled([...backends].map((backend) => backend.stop()))
-    const servers = await Promise.allSettled([release()])
+    const servers = await Promise.allSettled([stores.release()])
     const failed = [...consumers, ...workers, ...stores, ...servers].find(({ status }) => status === 'rejected')
     if (failed?.status === 'rejected') throw failed.reason
   }
@@ -133,12 +133,24 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
   }
 }
 
+/** What was opened for a Millrace that cannot be made is let go of. */
+async function releasing<Value>(stores: Stores, make: () => Promise<Value>): Promise<Value> {
+  try {
+    return await make()
+  } catch (error) {
+    await stores.release()
+    throw error
+  }
+}
+
 /** All or none: those that started are stopped again. */
 async function startAll(backends: ReadonlySet<Backend>): Promise<void> {
-  const started = await Promise.allSettled([...backends].map((backend) => backend.start().then(() => backend)))
+  const all = [...backends]
+  const started = await Promise.allSettled(all.map((backend) => backend.start()))
   const failed = started.find((one) => one.status === 'rejected')
   if (failed === undefined) return
-  await Promise.allSettled(started.map((one) => (one.status === 'fulfilled' ? one.value.stop() : undefined)))
+  const running = all.filter((_, index) => started[index]?.status === 'fulfilled')
+  await Promise.allSettled(running.map((backend) => backend.stop()))
   throw failed.reason
 }
 

@@ -20,13 +20,21 @@ export interface WorkOptions {
   readonly queues?: readonly string[]
   /** Jobs at once in this process. Default 10. */
   readonly concurrency?: number
+  /** No run here takes longer than this, whatever the timeout of its job is; handlers may still extend. */
+  readonly timeout?: Duration
   /** Between two heartbeats. Default 2.5 s. */
   readonly heartbeat?: Duration
   /** Without a heartbeat for this long a worker is dead. Default 10 s; the same in all processes. */
   readonly ttl?: Duration
 }
 
-const WORK_OPTIONS = ['queues', 'concurrency', 'heartbeat', 'ttl'] as const satisfies readonly (keyof WorkOptions)[]
+const WORK_OPTIONS = [
+  'queues',
+  'concurrency',
+  'timeout',
+  'heartbeat',
+  'ttl',
+] as const satisfies readonly (keyof WorkOptions)[]
 
 export interface WorksParts {
   readonly runtime: Runtime
@@ -79,11 +87,18 @@ export class Works {
       LIMITS.concurrencyMax,
     )
     const times = timesOf(options)
+    const timeoutMaxMs =
+      options.timeout === undefined
+        ? Infinity
+        : parseDuration(options.timeout, 'timeout', { minMs: 1, maxMs: LIMITS.timeoutMaxMs })
     const byConnection = this.#queuesByConnection(options.queues)
     await this.#parts.internals.ensureQueues()
     this.#refuseIfStopped()
     for (const connection of byConnection.keys()) await this.#maintain(connection, times.ttlMs)
-    const engines = [...byConnection].map(([connection, queues]) => this.#engine(connection, queues, times))
+    const engines = [...byConnection].map(([connection, queues]) => ({
+      ...this.#engine(connection, queues, times),
+      timeoutMaxMs,
+    }))
     const worker = await startWorker(engines, concurrency, (stopped) => this.#workerStopped(stopped))
     this.#workers.add(worker)
     if (this.#stopped) await worker.stop({ deadline: 0 })
@@ -121,7 +136,11 @@ export class Works {
     return byConnection
   }
 
-  #engine(connection: string, queues: readonly string[], times: EngineParts['times']): EngineParts {
+  #engine(
+    connection: string,
+    queues: readonly string[],
+    times: EngineParts['times'],
+  ): Omit<EngineParts, 'timeoutMaxMs'> {
     const { internals, runtime, policy, middleware, onFailed, storeTimeoutMs } = this.#parts
     const { registry, connections, hub } = internals
     return {

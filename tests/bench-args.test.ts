@@ -228,9 +228,9 @@ describe('report', () => {
         cell,
         done.map((jobs) => ({ values, ...(jobs !== undefined && { cappedAtJobs: jobs }) })),
       )[0]?.note
-    expect(noteOf(4, 6)).toBe('stopped after 15 s with 4 to 6 of 10 jobs done')
-    expect(noteOf(4, 4)).toBe('stopped after 15 s with 4 of 10 jobs done')
-    expect(noteOf(undefined, 4)).toBe('stopped after 15 s with 4 to 10 of 10 jobs done')
+    expect(noteOf(4, 6)).toBe('stopped by time (15 s) with 4 to 6 of 10 jobs done')
+    expect(noteOf(4, 4)).toBe('stopped by time (15 s) with 4 of 10 jobs done')
+    expect(noteOf(undefined, 4)).toBe('stopped by time (15 s) with 4 to 10 of 10 jobs done')
     expect(noteOf(undefined, undefined)).toBeUndefined()
   })
 

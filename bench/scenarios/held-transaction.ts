@@ -1,8 +1,10 @@
 // The classic killer of queues in a database: somebody holds a snapshot, nothing that dies can be cleaned
 // away, and every claim walks over the dead. The same jobs are worked off in rounds without and with a held
-// snapshot, each in a fresh database with a fresh worker process; what counts is the last round.
+// snapshot, in two databases with a worker process each; what counts is the last round. The two take turns, so
+// that both share the moods of the machine.
 import { fill } from '../backlog.ts'
 import { startClocks } from '../clocks.ts'
+import type { Crew } from '../crew.ts'
 import { untilFinished } from '../finish.ts'
 import { CAP_MS } from '../scenario.ts'
 import type { Scenario, Stage } from '../scenario.ts'
@@ -17,42 +19,51 @@ export const heldTransaction: Scenario = {
   jobs: { other: 180_000 },
   async run(stage, jobs) {
     const roundJobs = Math.ceil(jobs / ROUNDS)
-    const free = await workInRounds(stage, roundJobs)
-    const second = await stage.another()
-    await second.database!.holdSnapshot()
-    const held = await workInRounds(second, roundJobs)
-    await second.close()
+    const other = await stage.another()
+    const free = new Side(stage, await stage.crew({ concurrency: CONCURRENCY }), roundJobs)
+    const held = new Side(other, await other.crew({ concurrency: CONCURRENCY }), roundJobs)
+    await other.database!.holdSnapshot()
+    for (let round = 0; round < ROUNDS; round += 1) {
+      await free.play()
+      await held.play()
+    }
+    await other.close()
     const done = Math.min(free.done, held.done)
     return {
-      values: { jobs_per_s: held.lastRate, unheld_jobs_per_s: free.lastRate, ratio: held.lastRate / free.lastRate },
+      values: { jobs_per_s: held.rate, unheld_jobs_per_s: free.rate, ratio: held.rate / free.rate },
       ...(done < roundJobs * ROUNDS && { cappedAtJobs: done }),
     }
   },
 }
 
-interface Rounds {
-  /** Jobs per second of the last round. */
-  readonly lastRate: number
-  readonly done: number
-}
+class Side {
+  readonly #stage: Stage
+  readonly #crew: Crew
+  readonly #roundJobs: number
+  #left = 0
+  /** Jobs of all rounds. */
+  done = 0
+  /** Jobs per second of the latest round. */
+  rate = 0
 
-async function workInRounds(stage: Stage, roundJobs: number): Promise<Rounds> {
-  const { system, database } = stage
-  const crew = await stage.crew({ concurrency: CONCURRENCY })
-  let lastRate = 0
-  let done = 0
-  let left = 0
-  for (let round = 0; round < ROUNDS; round += 1) {
+  constructor(stage: Stage, crew: Crew, roundJobs: number) {
+    this.#stage = stage
+    this.#crew = crew
+    this.#roundJobs = roundJobs
+  }
+
+  async play(): Promise<void> {
+    const { system, database } = this.#stage
+    const crew = this.#crew
     // Every round begins with the same backlog, also when the time of the one before was over too early.
-    await fill(stage, roundJobs - left)
+    await fill(this.#stage, this.#roundJobs - this.#left)
     const clocks = await startClocks({ database, crew, isWorkHere: false })
     await crew.start()
-    left = await untilFinished({ system, crew, clocks, handled: done + roundJobs, capMs: CAP_MS })
-    lastRate = (await clocks.values(roundJobs - left)).jobs_per_s!
+    const left = await untilFinished({ system, crew, clocks, handled: this.done + this.#roundJobs, capMs: CAP_MS })
+    const { jobs_per_s: rate = 0 } = await clocks.values(this.#roundJobs - left)
     await crew.stop()
-    left = await system.unfinished()
-    done += roundJobs - left
+    this.rate = rate
+    this.#left = await system.unfinished()
+    this.done += this.#roundJobs - this.#left
   }
-  await crew.close()
-  return { lastRate, done }
 }

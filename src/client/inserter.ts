@@ -39,10 +39,17 @@ const FLUSH_CHARS_MAX = 4 * 1024 * 1024
 /** Callers who wait for a store that does not answer; beyond it they are told at once. */
 const WAITING_MAX = 100_000
 
+/** Calls that wait for the flush before theirs. */
+interface Line {
+  waiting: Waiting[]
+  busy: boolean
+}
+
 export class Inserter {
   readonly #parts: InserterParts
-  #waiting: Waiting[] = []
-  #busy = false
+  // A job with a key, a group or a limit may have to wait for somebody's lock: those that need none do not wait with it.
+  readonly #plain: Line = { waiting: [], busy: false }
+  readonly #keyed: Line = { waiting: [], busy: false }
 
   constructor(parts: InserterParts) {
     this.#parts = parts
@@ -84,34 +91,23 @@ export class Inserter {
   }
 
   #join(job: NewJob): Promise<InsertResult> {
-    if (this.#waiting.length >= WAITING_MAX) {
+    const isKeyed = job.unique !== undefined || job.group !== undefined || job.limitKey !== undefined
+    const line = isKeyed ? this.#keyed : this.#plain
+    if (line.waiting.length >= WAITING_MAX) {
       const message = `${WAITING_MAX} enqueue calls already wait for the store`
       return Promise.reject(new MillraceError('STORE_UNAVAILABLE', message, { retryable: true }))
     }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ job, resolve, reject })
-      if (this.#busy) return
-      this.#busy = true
-      queueMicrotask(() => void this.#flushAll())
+      line.waiting.push({ job, resolve, reject })
+      if (line.busy) return
+      line.busy = true
+      queueMicrotask(() => void this.#flushAll(line))
     })
   }
 
-  async #flushAll(): Promise<void> {
-    for (let flush = this.#takeFlush(); flush.length > 0; flush = this.#takeFlush()) await this.#settle(flush)
-    this.#busy = false
-  }
-
-  #takeFlush(): readonly Waiting[] {
-    let chars = 0
-    let count = 0
-    for (const { job } of this.#waiting) {
-      chars += job.payload.length
-      if (count >= FLUSH_JOBS_MAX || (count > 0 && chars > FLUSH_CHARS_MAX)) break
-      count += 1
-    }
-    const flush = this.#waiting.slice(0, count)
-    this.#waiting = this.#waiting.slice(count)
-    return flush
+  async #flushAll(line: Line): Promise<void> {
+    for (let flush = takeFlush(line); flush.length > 0; flush = takeFlush(line)) await this.#settle(flush)
+    line.busy = false
   }
 
   /** Never rejects. One job that the store cannot take must not fail the calls it travelled with. */
@@ -129,6 +125,19 @@ export class Inserter {
       await this.#settle(flush.slice(half))
     }
   }
+}
+
+function takeFlush(line: Line): readonly Waiting[] {
+  let chars = 0
+  let count = 0
+  for (const { job } of line.waiting) {
+    chars += job.payload.length
+    if (count >= FLUSH_JOBS_MAX || (count > 0 && chars > FLUSH_CHARS_MAX)) break
+    count += 1
+  }
+  const flush = line.waiting.slice(0, count)
+  line.waiting = line.waiting.slice(count)
+  return flush
 }
 
 /** Each queue is ensured once per connection of a client, whoever writes to it. */

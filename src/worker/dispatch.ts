@@ -30,7 +30,8 @@ export interface DispatchOptions {
 const PREFETCH_RUN_MAX_MS = 250
 /** While runs are this short a larger buffer empties in no time, and larger batches cost the store less per job. */
 const SHORT_RUN_MAX_MS = 2
-const SHORT_RUN_PREFETCH = 3
+const SHORT_RUN_BUFFER_MS = 50
+const SHORT_RUN_PREFETCH_MAX = 300
 /** A smaller claim is not worth splitting. */
 const SHARE_MIN = 64
 
@@ -186,8 +187,11 @@ export class Dispatch implements SlotUser {
 
   #prefetch(): number {
     if (this.#averageRunMs > PREFETCH_RUN_MAX_MS) return 0
-    if (this.#averageRunMs <= SHORT_RUN_MAX_MS) return this.#options.slots.max * SHORT_RUN_PREFETCH
-    return Math.max(1, Math.floor(this.#options.slots.max * DEFAULTS.prefetchRatio))
+    const { max } = this.#options.slots
+    const usual = Math.max(1, Math.floor(max * DEFAULTS.prefetchRatio))
+    if (this.#averageRunMs > SHORT_RUN_MAX_MS) return usual
+    const emptiedInTime = (max * SHORT_RUN_BUFFER_MS) / Math.max(this.#averageRunMs, 0.01)
+    return Math.max(usual, Math.floor(Math.min(emptiedInTime, SHORT_RUN_PREFETCH_MAX)))
   }
 
   #watchAge(): void {

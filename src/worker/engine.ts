@@ -49,6 +49,8 @@ export interface EngineOptions extends SystemPolicy {
   readonly onFailed: FailedHook | undefined
   readonly host: { readonly name: string; readonly pid: number }
   readonly times: LifeTimes
+  /** The longest a run may take here, whatever its job says. */
+  readonly timeoutMaxMs: number
   /** How long a stopping worker waits for its last settlements. */
   readonly flushTimeoutMs: number
   /** The store told this worker to stop. */
@@ -267,8 +269,9 @@ export class Engine {
     const { claimed } = run
     run.state = 'running'
     run.startedMs = runtime.clock.monoMs()
-    run.dueMs = run.startedMs + claimed.timeoutMs
-    this.#deadlines.add(run, claimed.timeoutMs)
+    const timeoutMs = this.#timeoutOf(run)
+    run.dueMs = run.startedMs + timeoutMs
+    this.#deadlines.add(run, timeoutMs)
     if (events.has('started')) {
       const { id, name, queue } = claimed
       events.emit('started', { id, name, queue, worker: run.worker, attempt: claimed.attemptCount + 1 })
@@ -277,7 +280,7 @@ export class Engine {
   }
 
   readonly #onDeadline = (run: JobRun): void => {
-    const { timeoutMs } = run.claimed
+    const timeoutMs = this.#timeoutOf(run)
     const reason = new MillraceError('JOB_TIMEOUT', `the job ran longer than its timeout of ${timeoutMs} ms`)
     // One turn of the loop first: after a blocked loop the end of this very run may be waiting to be delivered.
     const { clock } = this.#options.runtime
@@ -286,6 +289,10 @@ export class Engine {
       if (run.dueMs <= clock.monoMs()) this.#abort(run, { reason, outcome: { kind: 'timed-out', timeoutMs } })
       else this.#deadlines.add(run, timeoutMs) // it was extended in its last moment
     })
+  }
+
+  #timeoutOf({ claimed }: JobRun): number {
+    return Math.min(claimed.timeoutMs, this.#options.timeoutMaxMs)
   }
 
   #end(run: JobRun, outcome: Outcome): void {

@@ -69,7 +69,7 @@ describe('work', () => {
         new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error))),
     })
     const { mill, begin } = await setup({ jobs: [stubborn] })
-    const work = begin('work --timeout 10ms --verbose')
+    const work = begin('work --deadline 10ms --verbose')
     const handle = await mill.enqueue(stubborn)
     await eventually(() => handle.status()).toBe('running')
     work.signal('SIGTERM')
@@ -100,7 +100,7 @@ describe('work', () => {
     const door = gate()
     const slow = defineJob({ name: 'slow', run: () => door.opened })
     const { mill, begin } = await setup({ jobs: [slow] })
-    const work = begin('work --max-jobs 1 --timeout 0ms')
+    const work = begin('work --max-jobs 1 --deadline 0ms')
     const handle = await mill.enqueue(slow)
     await eventually(() => handle.status()).toBe('running')
     await turn()
@@ -163,6 +163,7 @@ describe('work', () => {
   test('refuses what makes no sense before it connects', async () => {
     const { run } = await setup()
     expect(await run('work --timeout soon')).toMatchObject({ code: 2 })
+    expect(await run('work --deadline soon')).toMatchObject({ code: 2 })
     expect(await run('work --concurrency 0')).toMatchObject({ code: 2 })
     expect(await run('work --queue', {})).toMatchObject({ code: 2 })
     const empty = await setup({ jobs: [] })

@@ -59,6 +59,24 @@ describe('memory', () => {
     expect(first).toMatchObject({ status: 'retry', error: { class: 'timeout' } })
   })
 
+  test('D2 a worker may bound its runs below the timeout of a job', async () => {
+    const slow = defineJob({
+      name: 'slow',
+      timeout: '1h',
+      attempts: 1,
+      async run({ signal }) {
+        throw await aborted(signal)
+      },
+    })
+    const { clock, mill } = await setup([slow])
+    await mill.work({ timeout: '2s' })
+    const startMs = clock.nowMs()
+    const handle = await mill.enqueue(slow)
+    await expect(clock.during(handle.result())).rejects.toMatchObject({ cause: { code: 'JOB_TIMEOUT' } })
+    expect(clock.nowMs() - startMs).toBeLessThan(5_000)
+    await expect(mill.work({ timeout: 'soon' as never })).rejects.toMatchObject({ code: 'INVALID_DURATION' })
+  })
+
   test('D2 a handler that ignores its abort frees its slot one grace after its timeout', async () => {
     const stuck = defineJob({
       name: 'stuck',

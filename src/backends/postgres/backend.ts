@@ -23,6 +23,7 @@ import { postgresNotes } from './notes.ts'
 import { postgresQuery } from './query.ts'
 import { QueueSettingsCache } from './queue-cache.ts'
 import { postgresQueues } from './queues.ts'
+import { beginPartitions } from './retention.ts'
 import { postgresSchedules } from './schedules.ts'
 import type { PostgresStore } from './store.ts'
 import { postgresWorkers } from './workers.ts'
@@ -98,6 +99,7 @@ export function postgres(options: PostgresOptions): Backend & Diagnosable {
         await connections.with('start', (client) =>
           ensureSchema({ client, url, schema, migrate: options.migrate ?? 'auto' }),
         )
+        await beginPartitions(store)
       } catch (error) {
         await connections.close()
         throw error

@@ -2,11 +2,12 @@
 import type { BatchId } from '../../core/job.ts'
 import { LIMITS } from '../../core/limits.ts'
 import type { BatchCallbacks, BatchRecord, BatchStore } from '../../store/batch-store.ts'
-import type { Row } from './connections.ts'
 import { badCursor } from './cursor.ts'
 import { jobRow } from './insert-rows.ts'
-import { msOf, prepared } from './store.ts'
+import { prepared } from './store.ts'
 import type { PostgresStore } from './store.ts'
+import { msOf } from './row.ts'
+import type { Row } from './row.ts'
 
 const COLUMNS = `b.id, b.name, b.meta::text, (b.callbacks->'asked')::text, b.total, b.pending, b.completed, b.failed, b.cancelled,
   b.is_sealed, b.is_cancelled, millrace.ms_of(b.created_at), millrace.ms_of(b.finished_at)`

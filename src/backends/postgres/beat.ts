@@ -4,6 +4,7 @@ import pg from 'pg'
 import type { BeatReply, BeatRequest } from '../../store/worker-store.ts'
 import { storeError } from './pg-errors.ts'
 import { sqlText } from './sql-text.ts'
+import { isAbsent } from './row.ts'
 
 export interface BeatOptions {
   readonly url: string
@@ -23,7 +24,7 @@ const DEAD: BeatReply = { alive: false, cancels: [], commands: [] }
 
 export function parseBeat(text: string | null | undefined): BeatReply {
   // Written by millrace.beat_worker.
-  return text == null ? DEAD : (JSON.parse(text) as BeatReply)
+  return isAbsent(text) ? DEAD : (JSON.parse(text) as BeatReply)
 }
 
 /** A beat over a connection of its own, made again whenever it is lost. */

@@ -1,6 +1,7 @@
 // What a claim answers: the head and one row per job, as the columns of millrace.cycle.
 import type { BatchId, ClaimedJob, JobId, LeaseNumber } from '../../core/job.ts'
-import type { Row } from './connections.ts'
+import { isAbsent } from './row.ts'
+import type { Row } from './row.ts'
 
 export interface CycleHead {
   /** Completions that were not simply applied: position and verdict. */
@@ -33,11 +34,11 @@ const NO_EXTRA: Extra = { tags: null, meta: null, batch: null, group: null, limi
 
 export function parseHead(row: Row | undefined): CycleHead {
   // Written by millrace.cycle.
-  return row?.[0] == null ? {} : (JSON.parse(row[0]) as CycleHead)
+  return isAbsent(row?.[0]) ? {} : (JSON.parse(row[0]) as CycleHead)
 }
 
 export function parseClaimed(row: Row, queues: readonly string[]): ClaimedRow {
-  const extra = row[15] == null ? NO_EXTRA : (JSON.parse(row[15]) as Extra) // written by millrace.cycle
+  const extra = isAbsent(row[15]) ? NO_EXTRA : (JSON.parse(row[15]) as Extra) // written by millrace.cycle
   const queueIndex = Number(row[3]) - 1
   return {
     queueIndex,

@@ -9,6 +9,7 @@ import { placeOf } from './migrate-connect.ts'
 import { OrderedConnection } from './ordered.ts'
 import { sqlStateOf, storeError } from './pg-errors.ts'
 import { Pool } from './pool.ts'
+import type { Row } from './row.ts'
 
 export interface ConnectionOptions {
   readonly url: string
@@ -24,9 +25,6 @@ export interface ConnectionOptions {
 }
 
 export type Value = string | number | boolean | null | Buffer
-
-/** Rows are arrays of texts: the callers know what each column is, and parse only what they need. */
-export type Row = readonly (string | null)[]
 
 export interface Statement {
   /** The port and method, for messages. */

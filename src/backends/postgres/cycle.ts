@@ -9,13 +9,14 @@ import { finishedTopic } from '../../store/wakeups.ts'
 import { changesJson } from './change-rows.ts'
 import { parseClaimed, parseHead } from './claim-rows.ts'
 import type { ClaimedRow, CycleHead } from './claim-rows.ts'
-import type { Row, Value } from './connections.ts'
+import type { Value } from './connections.ts'
 import { Floors } from './floors.ts'
 import { LaneShare } from './lanes.ts'
 import type { QueueSettingsCache } from './queue-cache.ts'
 import { statement } from './store.ts'
 import type { PostgresStore } from './store.ts'
 import { bigintArray, intArray, textArray, uuidArray } from './wire.ts'
+import type { Row } from './row.ts'
 
 interface QueueView {
   readonly floors: Floors

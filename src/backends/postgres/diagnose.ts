@@ -1,10 +1,10 @@
 // What `millrace doctor` asks a PostgreSQL: is the schema ours, is the server set up to keep jobs, does anything hold
 // it back, is every job where it should be. Each check is one bounded read.
 import type { Check, Finding } from '../../store/diagnosis.ts'
-import type { Row } from './connections.ts'
 import { createMigrator } from './migrate.ts'
 import { statement } from './store.ts'
 import type { PostgresStore } from './store.ts'
+import type { Row } from './row.ts'
 
 const CLOCK_SKEW_WARN_MS = 1_000
 const HELD_WARN_S = 60

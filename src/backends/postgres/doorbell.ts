@@ -4,6 +4,7 @@
 // Who awaits the end of a job says so (`watch`), and only ends that somebody watches are told.
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Topic, Wakeups } from '../../store/wakeups.ts'
+import { isAbsent } from './row.ts'
 
 const WINDOW_MIN_MS = 5
 const WINDOW_MAX_MS = 200
@@ -81,7 +82,7 @@ export class Doorbell implements Wakeups {
 
   /** Lines of a ring list, as SQL collects them. */
   ringAll(lines: string | null | undefined): void {
-    if (lines == null) return
+    if (isAbsent(lines)) return
     for (const topic of lines.split('\n')) if (topic !== '') this.ring(topic)
   }
 

@@ -7,6 +7,7 @@ import { readyTopic } from '../../store/wakeups.ts'
 import { isPlain, jobsJson, plainValues } from './insert-rows.ts'
 import { prepared } from './store.ts'
 import type { PostgresStore } from './store.ts'
+import { isAbsent } from './row.ts'
 
 const GATED_MS = 10_000
 
@@ -25,11 +26,11 @@ export function createInsert(store: PostgresStore): (jobs: readonly NewJob[]) =>
     const [gated, refusal, known, rings] = row ?? []
     if (gated === 't') return 'gated'
     const { id, batch } = jobs[0]!
-    if (refusal != null) {
+    if (!isAbsent(refusal)) {
       const code = refusal as 'BATCH_NOT_FOUND' | 'BATCH_CLOSED' // the two that the function gives
       return { ok: false, refusal: { code, jobId: id, batch: batch! } }
     }
-    const there = new Set(known == null ? [] : known.slice(1, -1).split(','))
+    const there = new Set(isAbsent(known) ? [] : known.slice(1, -1).split(','))
     for (const queue of new Set(jobs.map((job) => job.queue))) store.doorbell.ring(readyTopic(queue))
     store.doorbell.ringAll(rings)
     return {

@@ -1,7 +1,6 @@
 // The write path of the seam over SQL: one statement per call.
 import type { JobId, LeaseNumber, LeaseRef } from '../../core/job.ts'
 import type { DueJob, DueKind, JobStore } from '../../store/ports.ts'
-import type { Row } from './connections.ts'
 import type { Cycle } from './cycle.ts'
 import { createInsert } from './insert.ts'
 import { createRetain } from './retention.ts'
@@ -14,10 +13,12 @@ import {
   RECORD_COLUMNS,
   RECORD_WIDTH,
 } from './records.ts'
-import { msOf, prepared } from './store.ts'
+import { prepared } from './store.ts'
 import type { PostgresStore } from './store.ts'
 import { bigintArray, intArray, textArray, uuidArray } from './wire.ts'
 import { ENDED, POLICY, wordOf } from './words.ts'
+import { msOf } from './row.ts'
+import type { Row } from './row.ts'
 
 /** The jobs that are due, as ids; what they are is read by id. */
 const DUE: Readonly<Record<DueKind, string>> = {
@@ -60,8 +61,8 @@ export function postgresJobs(store: PostgresStore, cycle: Cycle): JobStore {
 
   return {
     insert: createInsert(store),
-    claim: cycle.claim,
-    apply: cycle.apply,
+    claim: (request) => cycle.claim(request),
+    apply: (transitions) => cycle.apply(transitions),
     async extend(leases, leaseMs) {
       if (leases.length === 0) return []
       const ids = uuidArray(leases.map(({ jobId }) => jobId))

@@ -1,8 +1,9 @@
 // Tokens at the start of rate-limited jobs, and the use of limits.
 import type { LimitStore, RateReply } from '../../store/limit-store.ts'
-import { msOf, prepared } from './store.ts'
+import { prepared } from './store.ts'
 import type { PostgresStore } from './store.ts'
 import { textArray } from './wire.ts'
+import { isAbsent, msOf } from './row.ts'
 
 export function postgresLimits(store: PostgresStore): LimitStore {
   const take = prepared(store, 'limits.take', 'select millrace.take_starts($1, $2)')
@@ -34,7 +35,7 @@ export function postgresLimits(store: PostgresStore): LimitStore {
       if (row === undefined) return { slotsUsed: 0, slotsLimit: null, waiting: 0, nextTokenInMs: null }
       return {
         slotsUsed: Number(row[0]),
-        slotsLimit: row[1] == null ? null : Number(row[1]),
+        slotsLimit: isAbsent(row[1]) ? null : Number(row[1]),
         waiting: Number(row[2]),
         nextTokenInMs: msOf(row[3]),
       }

@@ -1,9 +1,10 @@
 // Small keyed records with compare-and-set and expiry. Versions come from one sequence, so none is used twice.
 import { MillraceError } from '../../core/errors.ts'
 import type { Note, NoteStore } from '../../store/note-store.ts'
-import type { Row } from './connections.ts'
-import { msOf, prepared } from './store.ts'
+import { prepared } from './store.ts'
 import type { PostgresStore } from './store.ts'
+import { isAbsent, msOf } from './row.ts'
+import type { Row } from './row.ts'
 
 const LIVE = '(n.expires_at is null or n.expires_at > millrace.now_at())'
 const COLUMNS = 'n.key, n.value::text, n.version, millrace.ms_of(n.expires_at)'
@@ -43,11 +44,11 @@ export function postgresNotes(store: PostgresStore): NoteStore {
     },
     async put({ space, key, value, expectVersion, ttlMs }) {
       const [row] = await put(space, key, value, expectVersion ?? null, ttlMs === undefined ? null : Math.ceil(ttlMs))
-      return row?.[0] == null ? null : Number(row[0])
+      return isAbsent(row?.[0]) ? null : Number(row[0])
     },
     async increment(space, key, by) {
       const [row] = await increment(space, key, by)
-      if (row?.[0] != null) return Number(row[0])
+      if (!isAbsent(row?.[0])) return Number(row[0])
       throw new MillraceError('INVALID_OPTION', `note '${key}' in '${space}' is not a number and cannot be incremented`)
     },
     async remove(space, key) {

@@ -3,8 +3,9 @@
 import pg from 'pg'
 import type { ClientConfig, QueryArrayResult } from 'pg'
 import { systemClock } from '../../runtime/clock.ts'
-import type { Row, Statement, Value } from './connections.ts'
+import type { Statement, Value } from './connections.ts'
 import { endClient } from './end-client.ts'
+import type { Row } from './row.ts'
 
 /** A worker that lives asks at least every second. */
 const FORGOTTEN_MS = 60_000

@@ -6,15 +6,17 @@ import { JOB_STATUSES } from '../../core/job.ts'
 import type { AttemptRow, AttemptStatus, JobId, JobStatus, LeaseNumber, LogLine, WorkerId } from '../../core/job.ts'
 import { LIMITS } from '../../core/limits.ts'
 import type { JobFilter, JobQuery, QueueCounts } from '../../store/job-query.ts'
-import type { Row, Value } from './connections.ts'
+import type { Value } from './connections.ts'
 import { badCursor } from './cursor.ts'
 import { parseRecord, RECORD_COLUMNS } from './records.ts'
 import { createArchived } from './retention.ts'
 import { sqlText } from './sql-text.ts'
-import { msOf, prepared } from './store.ts'
+import { prepared } from './store.ts'
 import type { PostgresStore } from './store.ts'
 import { uuidArray } from './wire.ts'
 import { AUDIT, wordOf } from './words.ts'
+import { isAbsent, msOf } from './row.ts'
+import type { Row } from './row.ts'
 
 const LIST_TIMEOUT_MS = 10_000
 
@@ -192,7 +194,7 @@ function parseAttempt(row: Row, jobId: JobId): AttemptRow {
     startedAtMs,
     finishedAtMs,
     durationMs: startedAtMs === null || finishedAtMs === null ? null : finishedAtMs - startedAtMs,
-    error: row[6] == null ? null : (JSON.parse(row[6]) as AttemptError), // written from one
+    error: isAbsent(row[6]) ? null : (JSON.parse(row[6]) as AttemptError), // written from one
     note: row[7] ?? null,
   }
 }

@@ -6,10 +6,12 @@ import { LIMITS } from '../../core/limits.ts'
 import { defaultQueue } from '../../store/queue-defaults.ts'
 import type { QueueChange, QueueRecord, QueueSettings, QueueStore } from '../../store/queue-store.ts'
 import { CONFIG_TOPIC, SCHEDULED_TOPIC, readyTopic } from '../../store/wakeups.ts'
-import type { Row, Value } from './connections.ts'
+import type { Value } from './connections.ts'
 import type { QueueSettingsCache } from './queue-cache.ts'
-import { msOf, prepared } from './store.ts'
+import { prepared } from './store.ts'
 import type { PostgresStore } from './store.ts'
+import { isAbsent, msOf } from './row.ts'
+import type { Row } from './row.ts'
 
 const COLUMNS = `q.name, q.default_priority, q.default_attempts, q.is_active, q.retry::text, q.concurrency, q.per_key_concurrency,
   q.rate::text, q.per_key_rate::text, q.retain_completed_ms, q.retain_failed_ms, q.retain_cancelled_ms, q.lower_lane_share,
@@ -106,12 +108,12 @@ export function parseQueue(row: Row): QueueRecord {
     defaultPriority: Number(row[1]),
     defaultAttempts: Number(row[2]),
     paused: row[3] !== 't',
-    retry: row[4] == null ? null : (JSON.parse(row[4]) as RetryPolicyRecord), // written from one
+    retry: isAbsent(row[4]) ? null : (JSON.parse(row[4]) as RetryPolicyRecord), // written from one
     limits: {
       concurrency: numberOf(row[5]),
       perKeyConcurrency: numberOf(row[6]),
-      rate: row[7] == null ? null : (JSON.parse(row[7]) as RateLimit), // written from one
-      perKeyRate: row[8] == null ? null : (JSON.parse(row[8]) as RateLimit), // written from one
+      rate: isAbsent(row[7]) ? null : (JSON.parse(row[7]) as RateLimit), // written from one
+      perKeyRate: isAbsent(row[8]) ? null : (JSON.parse(row[8]) as RateLimit), // written from one
     },
     retention: { completedMs: numberOf(row[9]), failedMs: numberOf(row[10]), cancelledMs: numberOf(row[11]) },
     lowerLaneShare: Number(row[12]),
@@ -122,5 +124,5 @@ export function parseQueue(row: Row): QueueRecord {
 }
 
 function numberOf(value: string | null | undefined): number | null {
-  return value == null ? null : Number(value)
+  return isAbsent(value) ? null : Number(value)
 }

@@ -1,9 +1,9 @@
 // A row of millrace.job_records as the job it is.
 import type { AttemptError } from '../../core/attempt-error.ts'
 import type { BatchId, JobId, JobStatus, LeaseNumber, StoredJob, WaitReason, WorkerId } from '../../core/job.ts'
-import type { Row } from './connections.ts'
-import { msOf } from './store.ts'
 import { GATE, WAITS_FOR, wordOf } from './words.ts'
+import { isAbsent, msOf } from './row.ts'
+import type { Row } from './row.ts'
 
 /** In the order `parseRecord` reads them; `r` is the row of job_records. */
 export const RECORD_COLUMNS = `r.id, r.queue_name, r.name, r.payload::text, r.priority, r.status, r.attempt_count, r.max_attempts,
@@ -41,19 +41,19 @@ export function parseRecord(row: Row): StoredJob {
     updatedAtMs: Number(row[12]),
     startedAtMs: msOf(row[13]),
     finishedAtMs: msOf(row[14]),
-    lastError: row[15] == null ? null : (JSON.parse(row[15]) as AttemptError), // written from an AttemptError
+    lastError: isAbsent(row[15]) ? null : (JSON.parse(row[15]) as AttemptError), // written from an AttemptError
     result: row[16] ?? null,
     progress: row[17] ?? null,
     worker: (row[18] ?? null) as WorkerId | null, // a worker id by its column
     lease: Number(row[19]) as LeaseNumber, // minted by millrace.lease_seq
     batch: (row[20] ?? null) as BatchId | null, // a batch id by its column
-    tags: row[21] == null ? [] : (JSON.parse(row[21]) as readonly string[]), // text[] as JSON
+    tags: isAbsent(row[21]) ? [] : (JSON.parse(row[21]) as readonly string[]), // text[] as JSON
     meta: row[22] ?? null,
     group: row[23] ?? null,
     limitKey: row[24] ?? null,
     uniqueKey: row[25] ?? null,
-    parents: row[26] == null ? [] : (JSON.parse(row[26]) as readonly JobId[]), // uuids as JSON
-    schedule: row[27] == null ? null : { name: row[27], tickMs: Number(row[28]) },
+    parents: isAbsent(row[26]) ? [] : (JSON.parse(row[26]) as readonly JobId[]), // uuids as JSON
+    schedule: isAbsent(row[27]) ? null : { name: row[27], tickMs: Number(row[28]) },
     waitsFor: waitReason(row),
     cancelRequested: row[31] === 't',
     replayOf: (row[32] ?? null) as JobId | null, // a job id by its column
@@ -64,6 +64,6 @@ export function parseRecord(row: Row): StoredJob {
 }
 
 function waitReason(row: Row): WaitReason | null {
-  if (row[30] != null) return wordOf(GATE, Number(row[30]))
-  return row[29] == null ? null : wordOf(WAITS_FOR, Number(row[29]))
+  if (!isAbsent(row[30])) return wordOf(GATE, Number(row[30]))
+  return isAbsent(row[29]) ? null : wordOf(WAITS_FOR, Number(row[29]))
 }

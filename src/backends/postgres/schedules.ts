@@ -3,10 +3,11 @@ import type { Recurrence } from '../../core/cron.ts'
 import type { JobId } from '../../core/job.ts'
 import type { MisfirePolicy, OverlapPolicy } from '../../core/schedule.ts'
 import type { FireReply, ScheduleRecord, ScheduleSettings, ScheduleStore } from '../../store/schedule-store.ts'
-import type { Row } from './connections.ts'
 import { jobsJson } from './insert-rows.ts'
-import { msOf, prepared } from './store.ts'
+import { prepared } from './store.ts'
 import type { PostgresStore } from './store.ts'
+import { isAbsent, msOf } from './row.ts'
+import type { Row } from './row.ts'
 
 const COLUMNS = `s.name, s.recurrence::text, s.job_name, s.queue_name, s.payload::text, s.priority, s.max_attempts, s.timeout_ms,
   to_json(s.tags)::text, s.meta::text, s.group_key, s.limit_key, s.misfire::text, s.overlap, s.is_enabled,
@@ -106,8 +107,8 @@ function parseSchedule(row: Row): ScheduleRecord {
     job: row[2] ?? '',
     queue: row[3] ?? '',
     payload: row[4] ?? 'null',
-    priority: row[5] == null ? null : Number(row[5]),
-    maxAttempts: row[6] == null ? null : Number(row[6]),
+    priority: isAbsent(row[5]) ? null : Number(row[5]),
+    maxAttempts: isAbsent(row[6]) ? null : Number(row[6]),
     timeoutMs: Number(row[7]),
     tags: JSON.parse(row[8] ?? '[]') as readonly string[], // text[] as JSON
     meta: row[9] ?? null,

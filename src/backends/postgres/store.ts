@@ -2,9 +2,10 @@
 // of queues as far as claims need them.
 import type { Clock } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import type { Connections, Row, Statement, Value } from './connections.ts'
+import type { Connections, Statement, Value } from './connections.ts'
 import type { Doorbell } from './doorbell.ts'
 import { sqlText } from './sql-text.ts'
+import type { Row } from './row.ts'
 
 export interface PostgresStore {
   readonly connections: Connections
@@ -25,9 +26,4 @@ export function statement(store: Pick<PostgresStore, 'schema'>, what: string, sq
 export function prepared(store: PostgresStore, what: string, sql: string): Call {
   const one = statement(store, what, sql)
   return (...values) => store.connections.run(one, values)
-}
-
-/** Milliseconds of a column that SQL made with `ms_of`. */
-export function msOf(value: string | null | undefined): number | null {
-  return value == null ? null : Number(value)
 }

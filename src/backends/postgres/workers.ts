@@ -3,11 +3,12 @@ import type { WorkerId } from '../../core/job.ts'
 import { controlTopic } from '../../store/wakeups.ts'
 import type { WorkerRecord, WorkerStore } from '../../store/worker-store.ts'
 import { BEAT_SQL, beatValues, parseBeat } from './beat.ts'
-import type { Row } from './connections.ts'
 import type { Cycle } from './cycle.ts'
-import { msOf, prepared, statement } from './store.ts'
+import { prepared, statement } from './store.ts'
 import type { PostgresStore } from './store.ts'
 import { bigintArray, textArray } from './wire.ts'
+import { msOf } from './row.ts'
+import type { Row } from './row.ts'
 
 export function postgresWorkers(store: PostgresStore, cycle: Cycle): WorkerStore {
   const register = prepared(store, 'workers.register', 'select millrace.register_worker($1, $2, $3, $4, $5)')

@@ -17,6 +17,7 @@ export interface WorkFlags {
   readonly concurrency?: number
   readonly memory?: number
   readonly timeout?: Duration
+  readonly deadline?: Duration
   readonly maxJobs?: number
   readonly verbose?: boolean
 }
@@ -85,22 +86,24 @@ export function workOptions(command: Command): Command {
       `jobs at once; default ${DEFAULTS.concurrency}`,
       wholeNumber(1, LIMITS.concurrencyMax),
     )
+    .option('--timeout <time>', 'the longest a run may take here, whatever the timeout of its job is')
     .option(
-      '--timeout <time>',
+      '--deadline <time>',
       `how long running jobs may go on after a stop was asked for, before they are aborted and given back; default ${formatDuration(DEFAULTS.drainDeadlineMs)}`,
     )
 }
 
-export function workOf(configured: WorkOptions = {}, { queue, concurrency }: WorkFlags): WorkOptions {
+export function workOf(configured: WorkOptions = {}, { queue, concurrency, timeout }: WorkFlags): WorkOptions {
   return {
     ...configured,
     ...(queue !== undefined && { queues: queue }),
     ...(concurrency !== undefined && { concurrency }),
+    ...(timeout !== undefined && { timeout }),
   }
 }
 
-export function deadlineOf({ timeout }: WorkFlags): number {
-  return timeout === undefined ? DEFAULTS.drainDeadlineMs : parseDuration(timeout, '--timeout')
+export function deadlineOf({ deadline }: WorkFlags): number {
+  return deadline === undefined ? DEFAULTS.drainDeadlineMs : parseDuration(deadline, '--deadline')
 }
 
 export function reportDocument({ reason, jobs, ranMs, drained }: WorkerRunReport): Readonly<Record<string, unknown>> {

@@ -1,24 +1,95 @@
-import { test, expect } from 'vitest'
-import { randomUUID } from 'node:crypto'
-import pg from 'pg'
-import { createMillrace, defineJob, postgres } from '../../../src/index.ts'
-import { freshDatabase, sharedPostgres } from '../../support/postgres-server.ts'
+// The connection breaks between a commit and its answer. The caller cannot know; whatever it sends again has no
+// second effect.
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { Connections } from '../../../src/backends/postgres/connections.ts'
+import { createMillrace, defineJob, silentLogger } from '../../../src/index.ts'
 import { startFaultProxy } from '../../support/fault-proxy.ts'
+import type { FaultProxy, Loss } from '../../support/fault-proxy.ts'
+import { sharedPostgres } from '../../support/postgres-server.ts'
+import type { PostgresServer } from '../../support/postgres-server.ts'
+import { useClient, useDatabase } from './databases.ts'
+import { BALANCED, balance, liveJobs } from './ledger.ts'
 import { until } from './until.ts'
 
-test('x', async () => {
-  const server = await sharedPostgres(18)
-  const db = await freshDatabase(server)
+const NO_FILES = { ledger: '', runs: '' }
+let server: PostgresServer
+
+beforeAll(async () => {
+  server = await sharedPostgres(18)
+}, 60_000)
+
+async function useProxy(): Promise<FaultProxy> {
   const proxy = await startFaultProxy(server.port)
-  const job = defineJob({ name: 'a', run: () => ({ ok: true }) })
-  const mill = await createMillrace({ jobs: [job], postgres: { url: proxy.urlOf(db.url) } })
-  for (const how of ['reply', 'sent'] as const) {
-    const lost = proxy.lose({ statement: /insert_plain/, lose: how })
-    const h = await mill.enqueue(job)
-    console.log(how, lost.count, h.id)
-    const all = await mill.jobs.list()
-    console.log(all.jobs.length)
+  onTestFinished(() => proxy.close())
+  return proxy
+}
+
+const RESETS: readonly (readonly [when: string, lose: Loss['lose']])[] = [
+  ['after the commit, with its answer swallowed', 'reply'],
+  ['right after the statement was sent', 'sent'],
+]
+
+test.each(RESETS)('J2 an enqueue reset %s is sent again with the same id and makes one row', async (_, lose) => {
+  const { url } = await useDatabase(server)
+  const proxy = await useProxy()
+  const job = defineJob({ name: 'job', run: () => null })
+  await using mill = await createMillrace({ jobs: [job], postgres: { url: proxy.urlOf(url), poolMax: 2 } })
+  const client = await useClient(url)
+  const ids: string[] = []
+  for (let round = 0; round < 20; round++) {
+    const loss = proxy.lose({ statement: /insert_(plain|jobs)\(/, lose })
+    const isBulk = round % 4 === 0
+    const handles = isBulk ? await mill.enqueueMany([[job], [job], [job]]) : [await mill.enqueue(job)]
+    ids.push(...handles.map(({ id }) => id))
+    expect(loss.count).toBe(1)
   }
-  await mill.stop()
-  await proxy.close()
+  const { rows } = await client.query<{ id: string }>('select id::text from millrace.jobs order by id')
+  expect(rows.map(({ id }) => id)).toEqual([...ids].sort())
+})
+
+test('D1 claims and completions whose answers are lost run no job twice and complete each once', async () => {
+  const { url } = await useDatabase(server)
+  const proxy = await useProxy()
+  const runs = new Map<string, number>()
+  const count = defineJob({
+    name: 'count',
+    run: ({ job }) => {
+      runs.set(job.id, (runs.get(job.id) ?? 0) + 1)
+    },
+  })
+  await using mill = await createMillrace({ jobs: [count], postgres: { url: proxy.urlOf(url), poolMax: 4 } })
+  await mill.enqueueMany(Array.from({ length: 300 }, () => [count] as const))
+  const losses = [
+    proxy.lose({ statement: /cycle\(/, lose: 'reply', after: 2, times: 3 }),
+    proxy.lose({ statement: /cycle\(/, lose: 'sent', after: 8, times: 3 }),
+  ]
+  await mill.work({ concurrency: 20 })
+  const client = await useClient(url)
+  await until(async () => (await liveJobs(client)) === 0 && losses.every((loss) => loss.count === 3), 'all to end')
+  expect(await balance(client, NO_FILES)).toMatchObject(BALANCED)
+  expect(runs.size).toBe(300)
+  expect([...runs.values()].filter((times) => times !== 1)).toEqual([])
+})
+
+test('D1 a link that dies without a word cannot keep a process from stopping', async () => {
+  const { url } = await useDatabase(server)
+  const proxy = await useProxy()
+  const connections = new Connections({
+    url: proxy.urlOf(url),
+    poolMax: 2,
+    connectTimeoutMs: 1_000,
+    statementTimeoutMs: 1_000,
+    lockTimeoutMs: 1_000,
+    applicationName: 'millrace',
+    prepare: true,
+    logger: silentLogger,
+  })
+  connections.open()
+  const one = { what: 'one', text: 'select 1' }
+  await Promise.all([connections.run(one, []), connections.beat(one, []), connections.runOrdered('worker', one, [])])
+  expect(proxy.open).toBe(3)
+  proxy.blackhole(true)
+  let isClosed = false
+  void connections.close().then(() => (isClosed = true))
+  await until(() => isClosed, 'the connections to be closed', { limitMs: 10_000 })
 })

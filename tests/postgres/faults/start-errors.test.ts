@@ -34,61 +34,43 @@ async function expectToWork(url: string): Promise<void> {
   }
 }
 
-interface WrongUrl {
-  readonly what: string
-  readonly make: (right: URL) => string
-  readonly code: ErrorCode
-  readonly says: RegExp
-}
+type WrongUrl = readonly [what: string, make: (right: URL) => string, code: ErrorCode, says: RegExp]
+
+const change = (part: Partial<URL>) => (url: URL) => Object.assign(url, { password: SECRET, ...part }).href
 
 const WRONG_URLS: readonly WrongUrl[] = [
-  {
-    what: 'a host that nobody knows',
-    make: (url) => Object.assign(url, { hostname: 'no-such-host.invalid', password: SECRET }).href,
-    code: 'STORE_UNAVAILABLE',
-    says: /no-such-host\.invalid.*check the host/,
-  },
-  {
-    what: 'a port that nobody listens on',
-    make: (url) => Object.assign(url, { port: '1', password: SECRET }).href,
-    code: 'STORE_UNAVAILABLE',
-    says: /127\.0\.0\.1:1\/.*is the server running, are host and port right/,
-  },
-  {
-    what: 'a wrong password',
-    make: (url) => Object.assign(url, { password: SECRET }).href,
-    code: 'STORE_REFUSED',
-    says: /the password was refused: correct it/,
-  },
-  {
-    what: 'an unknown user',
-    make: (url) => Object.assign(url, { username: 'nobody-here', password: SECRET }).href,
-    code: 'STORE_REFUSED',
-    says: /as nobody-here: the password was refused/,
-  },
-  {
-    what: 'a database that is missing',
-    make: (url) => Object.assign(url, { pathname: '/not-there' }).href,
-    code: 'STORE_REFUSED',
-    says: /does not exist: `create database "not-there"`/,
-  },
-  {
-    what: 'a url with a password that was not encoded',
-    make: () => `postgres://me:${SECRET}/#@127.0.0.1:5432/app`,
-    code: 'INVALID_OPTION',
-    says: /url is not an address like postgres:\/\//,
-  },
-  {
-    what: 'something that is no url at all',
-    make: () => SECRET,
-    code: 'INVALID_OPTION',
-    says: /url is not an address like postgres:\/\//,
-  },
+  [
+    'an unknown host',
+    change({ hostname: 'no-such-host.invalid' }),
+    'STORE_UNAVAILABLE',
+    /no-such-host\.invalid.*check the host/,
+  ],
+  [
+    'a port that nobody listens on',
+    change({ port: '1' }),
+    'STORE_UNAVAILABLE',
+    /127\.0\.0\.1:1\/.*is the server running, are host and port right/,
+  ],
+  ['a wrong password', change({}), 'STORE_REFUSED', /the password was refused: correct it/],
+  ['an unknown user', change({ username: 'nobody-here' }), 'STORE_REFUSED', /as nobody-here: the password was refused/],
+  [
+    'a database that is missing',
+    (url) => Object.assign(url, { pathname: '/not-there' }).href,
+    'STORE_REFUSED',
+    /does not exist: `create database "not-there"`/,
+  ],
+  [
+    'a password that was not encoded',
+    () => `postgres://me:${SECRET}/#@127.0.0.1:5432/app`,
+    'INVALID_OPTION',
+    /url is not an address like postgres:\/\//,
+  ],
+  ['something that is no url', () => SECRET, 'INVALID_OPTION', /url is not an address like postgres:\/\//],
 ]
 
 test.each(WRONG_URLS)(
-  'J13 given $what the start says what to do, not the password, and the right url works after it',
-  async ({ make, code, says }) => {
+  'J13 given %s the start says what to do, keeps the password to itself, and the right url works after it',
+  async (_, make, code, says) => {
     const { url } = await useDatabase(server)
     const error = await refusalOf(make(new URL(url)))
     expect(error).toMatchObject({ name: 'MillraceError', code })

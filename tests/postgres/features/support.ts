@@ -41,7 +41,8 @@ export function backendOf(options: PostgresOptions): Backend {
   return { ...backend, capabilities: { ...backend.capabilities, threadLiveness: null } }
 }
 
-async function openPlace({ url, drop }: FreshDatabase): Promise<Place> {
+async function openPlace(database: FreshDatabase): Promise<Place> {
+  const { url } = database
   const mills: { stop(options: { readonly deadline: number }): Promise<void> }[] = []
   const client = new pg.Client({ connectionString: url })
   await client.connect()
@@ -58,7 +59,7 @@ async function openPlace({ url, drop }: FreshDatabase): Promise<Place> {
     async [Symbol.asyncDispose]() {
       await Promise.all(mills.map((mill) => mill.stop({ deadline: 0 })))
       await client.end()
-      await drop()
+      await database.drop()
     },
   }
 }

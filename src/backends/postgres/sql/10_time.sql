@@ -29,7 +29,7 @@ create or replace function millrace.ring(topic text) returns void language plpgs
 declare
   rung text := coalesce(current_setting('millrace_rings.topics', true), '');
 begin
-  if position(topic || chr(10) in rung) = 0 and length(rung) < 100000 then
+  if position(chr(10) || topic || chr(10) in chr(10) || rung) = 0 and length(rung) < 100000 then
     perform set_config('millrace_rings.topics', rung || topic || chr(10), true);
   end if;
 end $$;

@@ -1,8 +1,9 @@
 -- Finding a job and taking it out of its place. Locks are taken in one order everywhere: the gates of its queue,
 -- then its row, then its keys and its batch.
 
--- The job with its place locked; id null: there is none. A job that moves meanwhile is looked for again.
-create or replace function millrace.lock_job(of_job uuid) returns millrace.job_place language plpgsql as $$
+-- The job with its place locked; id null: there is none. A job that moves meanwhile is looked for again. Without its gates
+-- only what hangs on the row itself may be changed.
+create or replace function millrace.lock_job(of_job uuid, with_gates boolean default true) returns millrace.job_place language plpgsql as $$
 declare
   job millrace.job_place;
   limited boolean;
@@ -11,7 +12,7 @@ begin
   into job.id, job.queue_id, job.priority, job.group_key, job.limit_key, job.unique_key, job.unique_mode, job.batch_id, limited
   from millrace.job_bodies b join millrace.job_queues q on q.id = b.queue_id where b.id = of_job;
   if not found then return null; end if;
-  if limited or job.group_key is not null then perform millrace.lock_gates(array[job.queue_id]); end if;
+  if with_gates and (limited or job.group_key is not null) then perform millrace.lock_gates(array[job.queue_id]); end if;
 
   for look in 1..100 loop
     select 'running', r.lease, r.worker_no, r.started_at, r.seq, r.run_at, r.ready_at, r.visible_until, r.priority, r.attempts, r.crashes, r.hooks

@@ -327,7 +327,7 @@ begin
         if parent.id = job.id then job.hooks := job.hooks | 64; end if;
         job := millrace.depend_on(job, dependency.parent, dependency.policy, dependency.position::int, null);
       else
-        parent := millrace.lock_job(dependency.parent);
+        parent := millrace.lock_job(dependency.parent, not deferred);
         -- The holder of a key held for a time may be gone: then there is nobody to wait for.
         if parent.id is null then
           insert into millrace.job_parents (child, parent, position, policy, is_open)

@@ -66,16 +66,19 @@ begin
   return true;
 end $$;
 
--- Running jobs whose worker is dead, or whose visibility is over.
+-- Running jobs whose worker is dead, or whose visibility is over. One that somebody's transaction has locked, such as a
+-- completion that is not committed yet, is passed over, or it would hold up the rescue of all others.
 create or replace function millrace.expired_jobs(most int) returns setof uuid language plpgsql as $$
 declare
   dead int[] := array(select worker_no from millrace.worker_claims where is_dead and not is_empty);
 begin
   if cardinality(dead) > 0 then
-    return query select r.id from millrace.running r where r.worker_no = any(dead) and r.visible_until = 'infinity' limit most;
+    return query select r.id from millrace.running r where r.worker_no = any(dead) and r.visible_until = 'infinity'
+      limit most for update skip locked;
     -- Nothing is claimed by the dead: once they hold nothing they need not be looked at again.
     update millrace.worker_claims c set is_empty = true where c.worker_no = any(dead)
       and not exists (select 1 from millrace.running r where r.worker_no = c.worker_no and r.visible_until = 'infinity');
   end if;
-  return query select r.id from millrace.running r where r.visible_until <= millrace.now_at() and r.visible_until < 'infinity' limit most;
+  return query select r.id from millrace.running r where r.visible_until <= millrace.now_at() and r.visible_until < 'infinity'
+    limit most for update skip locked;
 end $$;

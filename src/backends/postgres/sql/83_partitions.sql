@@ -1,7 +1,7 @@
--- Partitions of job_bodies and job_attempts by the time in their ids, with the same bounds for both. They are made
--- ahead of time and attached to the parents, which holds up nobody who writes; only the default partition, where ids
--- of skewed clocks live, is locked for a moment. Nothing here waits longer than 80 ms for a lock: who cannot get it
--- says 'busy' and is called again later.
+-- Partitions of job_bodies and job_attempts by the time in their ids, with the same bounds for both, made ahead of
+-- time; ids of skewed clocks live in the default partition. For a moment everybody is locked out: with the weaker lock
+-- that PostgreSQL asks for, an insert on its way to the default partition would be refused when it belongs to the new
+-- one. Nothing here waits longer than 80 ms for a lock: who cannot get it says 'busy' and is called again later.
 
 -- The smallest id of a moment.
 create or replace function millrace.uuid_at(at timestamptz) returns uuid language sql immutable parallel safe
@@ -75,7 +75,7 @@ declare
 begin
   if not pg_try_advisory_xact_lock(hashtextextended('millrace.partitions', 0)) then return 'busy'; end if;
   if exists (select 1 from millrace.time_partitions('job_bodies') p where p.lower = lower_id) then return 'none'; end if;
-  if millrace.is_in_long_use('{job_attempts_rest,job_bodies_rest}') then return 'busy'; end if;
+  if millrace.is_in_long_use('{job_attempts,job_bodies,job_attempts_rest,job_bodies_rest}') then return 'busy'; end if;
   -- Ids of skewed clocks may be there before their partition. A few of them move; for many the lock would be held too
   -- long, and they are as well off where they are: then this range stays in the default partition.
   for one in select * from millrace.partitioned() loop
@@ -95,6 +95,8 @@ begin
     for one in select * from millrace.partitioned() loop
       execute format('create table millrace.%I (like millrace.%I including all)', one.name || '_' || stamp, one.name);
     end loop;
+    lock table only millrace.job_attempts in access exclusive mode;
+    lock table only millrace.job_bodies in access exclusive mode;
     for one in select * from millrace.partitioned() loop
       execute format('lock table millrace.%I in access exclusive mode', one.name || '_rest');
       if strayed then

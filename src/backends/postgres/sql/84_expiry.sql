@@ -148,7 +148,7 @@ begin
     from millrace.retention_rules(rule_queues, rule_ended, rule_ages, width_ms) r group by 1, 2, 3, 5
   loop
     mark := millrace.retention_mark(kind.scope || case when kind.is_archived then ' archived' else '' end, kind.ended, kind.age_ms, kind.queue_ids);
-    continue when mark is null;
+    continue when mark.scope is null;
     for look in 1..20 loop
       until_at := least(millrace.after_ms(now_at, -kind.age_ms), millrace.after_ms(mark.through, mark.slice_ms));
       exit when until_at <= mark.through;

@@ -17,7 +17,7 @@ set enable_seqscan = off set jit = off
 as $$
 declare
   current millrace.retirements;
-  rules text := md5(row(rule_queues, rule_ended, rule_ages, archive_ms, width_ms)::text);
+  judged_by text := md5(row(rule_queues, rule_ended, rule_ages, archive_ms, width_ms)::text);
   chunk_end uuid;
   chunk record;
 begin
@@ -25,16 +25,16 @@ begin
   if not pg_try_advisory_xact_lock(hashtextextended('millrace.partitions', 0)) then return 'busy'; end if;
   select * into current from millrace.retirements limit 1;
   if not found then
-    return millrace.begin_retirement(rule_queues, rule_ended, rule_ages, width_ms, rules);
+    return millrace.begin_retirement(rule_queues, rule_ended, rule_ages, width_ms, judged_by);
   end if;
   if current.is_swapped then return millrace.count_chunk(current, most); end if;
-  if current.rules <> rules then
+  if current.rules <> judged_by then
     -- Judged by other rules: all parts anew.
     delete from millrace.retired_chunks;
     delete from millrace.job_bodies_next;
     delete from millrace.job_attempts_next;
     delete from millrace.job_archive_next;
-    update millrace.retirements set walked = current.lower, rules = retire_step.rules, started_at = millrace.now_at();
+    update millrace.retirements set walked = current.lower, rules = judged_by, started_at = millrace.now_at();
     return 'walked';
   end if;
   if current.walked < current.upper then
@@ -88,7 +88,7 @@ begin
     drop table if exists millrace.job_bodies_next, millrace.job_attempts_next, millrace.job_archive_next;
     for one in select p.name, p.key, p.name <> 'job_archive' as is_marked
                from (select * from millrace.partitioned() union all values ('job_archive', 'id')) p loop
-      execute format('create table millrace.%I (like millrace.%I including all, constraint in_range check (%I >= %L and %3$I < %L))',
+      execute format('create table millrace.%1$I (like millrace.%2$I including all, constraint in_range check (%3$I >= %4$L and %3$I < %5$L))',
                      one.name || '_next', one.name, one.key, case when one.is_marked then lower_id else archive_id end, upper_id);
     end loop;
     for one in
@@ -183,7 +183,7 @@ begin
     lock table only millrace.job_attempts in access exclusive mode;
     lock table only millrace.job_bodies in access exclusive mode;
     -- Nobody is on his way any more: the last changes, if there are few.
-    if (select count(*) from (select distinct c.lower from millrace.retired_changes x join millrace.retired_chunks c on c.lower <= x.id and c.upper > x.id) s) > 2 then
+    if (select count(*) from (select distinct c.lower from millrace.retired_changes x join millrace.retired_chunks c on c.lower <= x.id and c.upper > x.id) s) > 1 then
       raise lock_not_available;
     end if;
     for chunk in

@@ -17,7 +17,7 @@ declare
 begin
   -- Attempts, by time.
   mark := millrace.retention_mark('attempts', 0, logs_ms, '{}');
-  if mark is not null then
+  if mark.scope is not null then
     until_at := least(old_at, millrace.after_ms(mark.through, mark.slice_ms));
     with picked as materialized (
       select a.job_id, a.no from millrace.job_attempts a
@@ -49,7 +49,7 @@ begin
 
   -- Lines, by id, a round an hour; those of a job that a step did not see to the end are left to the next round.
   mark := millrace.retention_mark('lines', 0, 0, '{}');
-  if mark is not null and (mark.at_id is not null or mark.through <= now_at - interval '1 hour') then
+  if mark.scope is not null and (mark.at_id is not null or mark.through <= now_at - interval '1 hour') then
     with seen as materialized (
       select l.job_id, l.lease, l.line_no, l.at from millrace.job_lines l
       where l.job_id > coalesce(mark.at_id, '00000000-0000-0000-0000-000000000000') and l.job_id < millrace.uuid_at(now_at - interval '1 hour')
@@ -128,16 +128,21 @@ select j.id, j.queue_name, j.name, j.status, j.priority, j.payload, j.attempt_co
        w.id as worker_id, j.batch_id, j.result, j.enqueued_at as created_at, j.updated_at, j.tags, j.finished_at
 from millrace.archived_records j left join millrace.workers w on w.no = j.worker_no;
 
--- The columns of job_logs: the trail while it is kept, then the attempt that ended the job.
-create or replace view millrace.archived_job_logs as
-select t.no as id, a.id as job_id, millrace.audit_word(t.status) as status, coalesce(t.error->>'message', t.note) as log_message,
-       t.attempt as attempt_number, w.id as worker_id, t.started_at, t.finished_at, t.finished_at - t.started_at as duration, t.finished_at as created_at
+-- The attempts of archived jobs: the trail while it is kept, then the one that ended the job.
+create or replace view millrace.archived_attempts as
+select a.id as job_id, a.queue_id, t.no, t.attempt, t.status, t.worker_no, t.started_at, t.finished_at, t.error, t.note
 from millrace.job_archive a
 cross join lateral (
   select * from json_to_recordset(a.trail) as t(no bigint, attempt int, status int, worker_no int, started_at timestamptz, finished_at timestamptz, error json, note text)
   union all
   select a.no, a.attempt_count, case a.ended when 1 then 1 when 2 then 3 else 4 end, a.worker_no, a.started_at, a.finished_at, null, null where a.trail is null
-) t left join millrace.workers w on w.no = t.worker_no;
+) t;
+
+-- The columns of job_logs.
+create or replace view millrace.archived_job_logs as
+select a.no as id, a.job_id, millrace.audit_word(a.status) as status, coalesce(a.error->>'message', a.note) as log_message,
+       a.attempt as attempt_number, w.id as worker_id, a.started_at, a.finished_at, a.finished_at - a.started_at as duration, a.finished_at as created_at
+from millrace.archived_attempts a left join millrace.workers w on w.no = a.worker_no;
 
 create or replace function millrace.archived_of(ids uuid[]) returns setof millrace.archived_records language sql stable
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
