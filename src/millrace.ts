@@ -115,9 +115,9 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
     // Whatever cannot be stopped must not keep the rest running.
     const consumers = await Promise.allSettled([internals.stopConsumers()])
     const workers = await Promise.allSettled([works.stop(deadlineMs)])
-    const stores = await Promise.allSettled([...backends].map((backend) => backend.stop()))
+    const closed = await Promise.allSettled([...backends].map((backend) => backend.stop()))
     const servers = await Promise.allSettled([stores.release()])
-    const failed = [...consumers, ...workers, ...stores, ...servers].find(({ status }) => status === 'rejected')
+    const failed = [...consumers, ...workers, ...closed, ...servers].find(({ status }) => status === 'rejected')
     if (failed?.status === 'rejected') throw failed.reason
   }
 

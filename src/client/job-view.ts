@@ -6,6 +6,8 @@ import { decodePayload } from '../core/payload.ts'
 
 export interface Job {
   readonly id: JobId
+  /** Its time is over: it can be read, and nothing else. */
+  readonly archived?: true
   readonly connection: string
   readonly queue: string
   readonly name: string

@@ -20,6 +20,7 @@ export interface JobPage {
 }
 
 export interface Jobs {
+  /** Also of a job of which only the archive knows: then it says `archived`. */
   get(id: JobRef): Promise<Job | null>
   /** Newest first. */
   list(filter?: JobListFilter, page?: PageOptions): Promise<JobPage>
@@ -46,6 +47,11 @@ export function createJobs(connections: Connections, runtime: Runtime): Jobs {
     return answers.find((rows) => rows.length > 0) ?? []
   }
 
+  async function readArchived(connection: string, id: JobId): Promise<readonly Job[]> {
+    const [job] = (await connections.backend(connection).query.archived?.([id])) ?? []
+    return job ? [{ ...viewJob(job, connection), archived: true }] : []
+  }
+
   function cancel(id: JobRef, options?: CancelOptions): Promise<CancelAnswer>
   function cancel(ids: readonly JobRef[], options?: CancelOptions): Promise<readonly CancelAnswer[]>
   async function cancel(
@@ -65,7 +71,9 @@ export function createJobs(connections: Connections, runtime: Runtime): Jobs {
     async get(ref) {
       const { id, connection } = checkJobRef(ref, 'job id')
       const found = await connections.locate(id, connection)
-      return found && viewJob(found.job, found.connection)
+      if (found !== null) return viewJob(found.job, found.connection)
+      const [archived] = await onFirst(ref, async (name) => readArchived(name, id))
+      return archived ?? null
     },
     async list(filter = {}, page = {}) {
       checkFilterNames(filter)

@@ -30,7 +30,14 @@ async function sums(world: RetentionWorld): Promise<unknown> {
 
 function logged(run: ClaimedJob, ...messages: readonly string[]): Transition {
   const logLines = messages.map((message) => ({ atMs: 0, attempt: 1, level: 'info' as const, message }))
-  return { jobId: run.id, edge: 'report', guard: { from: ['running'], lease: run.lease }, to: 'running', logLines, logFrom: 0 }
+  return {
+    jobId: run.id,
+    edge: 'report',
+    guard: { from: ['running'], lease: run.lease },
+    to: 'running',
+    logLines,
+    logFrom: 0,
+  }
 }
 
 describe('logs', () => {
@@ -131,7 +138,14 @@ describe('periods', () => {
 
   test('P5 all periods can be set for the system, and no archive at all', async () => {
     const world = await setup()
-    const options = { completed: '2d', failed: '5d', cancelled: '2d', archive: null, logs: '3d', partition: '1d' } as const
+    const options = {
+      completed: '2d',
+      failed: '5d',
+      cancelled: '2d',
+      archive: null,
+      logs: '3d',
+      partition: '1d',
+    } as const
     const [done] = await world.ended(completed, {})
     const [dead] = await world.ended(failed, {})
     await world.settle(options)
@@ -156,10 +170,20 @@ describe('deleting by hand', () => {
     const child = await world.addOne({ dependsOn: [after(parent!, 'cancel')], queue: 'third' })
     const next = await world.addOne({ group: 'g', queue: 'other' })
     const [done] = await world.ended((run) => completed(run), { queue: 'fourth' })
-    expect(await world.sql('delete from millrace.jobs where id = any($1) returning id', [parent, waiting, done])).toHaveLength(3)
-    expect(await world.statusOf(parent!, waiting!, done!, child, next)).toEqual(['gone', 'gone', 'gone', 'blocked', 'queued'])
+    expect(
+      await world.sql('delete from millrace.jobs where id = any($1) returning id', [parent, waiting, done]),
+    ).toHaveLength(3)
+    expect(await world.statusOf(parent!, waiting!, done!, child, next)).toEqual([
+      'gone',
+      'gone',
+      'gone',
+      'blocked',
+      'queued',
+    ])
     expect(await world.jobs.due('orphaned', 10)).toMatchObject([{ job: { id: child } }])
-    expect(await world.sql('select total, pending, kept from millrace.batches')).toEqual([{ total: 0, pending: 0, kept: 0 }])
+    expect(await world.sql('select total, pending, kept from millrace.batches')).toEqual([
+      { total: 0, pending: 0, kept: 0 },
+    ])
     expect(await worker.claim(10, ['other'])).toMatchObject([{ id: next }])
     await world.expectSound()
   })
@@ -196,7 +220,12 @@ describe('rights', () => {
     try {
       const [id] = await world.ended(completed, {})
       await world.clock.advance(38 * DAY)
-      const policy = { rules: [{ status: 'completed', olderThanMs: 30 * DAY }], archiveMs: 100 * DAY, logsMs: 50 * DAY, partitionMs: 7 * DAY } as const
+      const policy = {
+        rules: [{ status: 'completed', olderThanMs: 30 * DAY }],
+        archiveMs: 100 * DAY,
+        logsMs: 50 * DAY,
+        partitionMs: 7 * DAY,
+      } as const
       for (let no = 0; no < 20; no++) if ((await backend.jobs.retain!(policy, 100)).next === 'later') break
       expect(await backend.query.get([id!])).toEqual([null])
       expect(await backend.query.archived!([id!])).toMatchObject([{ id }])

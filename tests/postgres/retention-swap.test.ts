@@ -35,7 +35,13 @@ describe('changes on the way', () => {
     const remove = (jobId: JobId) =>
       ({ jobId, edge: 'remove', guard: { from: EDGES.remove.from }, to: 'removed' }) as never
     expect(await world.apply(remove(removed!), remove(deleted!))).toEqual(['applied', 'applied'])
-    await world.apply({ jobId: replayed!, edge: 'replay', guard: { from: ['failed'] }, to: 'queued', attempt: 'reset' } as never)
+    await world.apply({
+      jobId: replayed!,
+      edge: 'replay',
+      guard: { from: ['failed'] },
+      to: 'queued',
+      attempt: 'reset',
+    } as never)
     const runs = await worker.claim(10)
     expect(runs.map(({ id }) => id).toSorted()).toEqual([ends, replayed!].toSorted())
     await world.apply(completed(runs.find(({ id }) => id === ends)!))
@@ -70,44 +76,49 @@ describe('changes on the way', () => {
 })
 
 describe('others in the way', () => {
-  test.each(['is seen before', 'is met by the lock'])('P5 a long reader that %s puts the drop off, and nobody waits for it', async (how) => {
-    const world = await setup()
-    await world.ended(completed, {})
-    await world.clock.advance(38 * DAY)
-    await untilWalked(world)
-    if (how === 'is met by the lock') {
-      await world.sql('create or replace function millrace.is_in_long_use(tables text[]) returns boolean language sql as $$ select false $$')
-    }
-    const reader = await world.open()
-    await reader.sql.query('begin')
-    await reader.sql.query('select count(*) from millrace.jobs')
-    const worker = await world.worker()
-    let longestMs = 0
-    const timed = async <Value>(call: Promise<Value>): Promise<Value> => {
-      const startedMs = performance.now()
-      const value = await call
-      longestMs = Math.max(longestMs, performance.now() - startedMs)
-      return value
-    }
-    let isDone = false
-    const traffic = (async () => {
-      while (!isDone) {
-        await timed(world.addOne())
-        const run = await timed(worker.claimOne())
-        await timed(world.apply(completed(run)))
+  test.each(['is seen before', 'is met by the lock'])(
+    'P5 a long reader that %s puts the drop off, and nobody waits for it',
+    async (how) => {
+      const world = await setup()
+      await world.ended(completed, {})
+      await world.clock.advance(38 * DAY)
+      await untilWalked(world)
+      if (how === 'is met by the lock') {
+        await world.sql(
+          'create or replace function millrace.is_in_long_use(tables text[]) returns boolean language sql as $$ select false $$',
+        )
       }
-    })()
-    for (let no = 0; no < 5; no++) expect((await world.step()).next).toBe('soon')
-    isDone = true
-    await traffic
-    expect(await world.partitions()).toContain('20300103')
-    expect(longestMs).toBeLessThan(300)
-    await reader.sql.query('commit')
-    await reader.close()
-    await world.settle()
-    expect(await world.partitions()).not.toContain('20300103')
-    await world.expectSound()
-  })
+      const reader = await world.open()
+      await reader.sql.query('begin')
+      await reader.sql.query('select count(*) from millrace.jobs')
+      const worker = await world.worker()
+      let longestMs = 0
+      const timed = async <Value>(call: Promise<Value>): Promise<Value> => {
+        const startedMs = performance.now()
+        const value = await call
+        longestMs = Math.max(longestMs, performance.now() - startedMs)
+        return value
+      }
+      let isDone = false
+      const traffic = (async () => {
+        while (!isDone) {
+          await timed(world.addOne())
+          const run = await timed(worker.claimOne())
+          await timed(world.apply(completed(run)))
+        }
+      })()
+      for (let no = 0; no < 5; no++) expect((await world.step()).next).toBe('soon')
+      isDone = true
+      await traffic
+      expect(await world.partitions()).toContain('20300103')
+      expect(longestMs).toBeLessThan(300)
+      await reader.sql.query('commit')
+      await reader.close()
+      await world.settle()
+      expect(await world.partitions()).not.toContain('20300103')
+      await world.expectSound()
+    },
+  )
 
   test('P5 two leaders and a busy worker at once do no harm', async () => {
     const world = await setup()

@@ -100,7 +100,8 @@ const CLOCK = `
 
 function createRetentionWorld(world: World, client: pg.Client, url: string): RetentionWorld {
   const sql: RetentionWorld['sql'] = async (text, ...values) => (await client.query(text, [...values])).rows
-  const value: RetentionWorld['value'] = async (text, ...values) => Object.values((await sql(text, ...values))[0] ?? {})[0]
+  const value: RetentionWorld['value'] = async (text, ...values) =>
+    Object.values((await sql(text, ...values))[0] ?? {})[0]
   const step: RetentionWorld['step'] = async (options, limit = 1_000) => {
     const periods = checkRetention(options)
     const { archiveMs, logsMs, partitionMs } = periods

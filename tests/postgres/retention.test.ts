@@ -23,7 +23,11 @@ describe.each([18, 15] as const)('on PostgreSQL %i', (version) => {
 
   test('P5 ids of skewed clocks have a home, can be worked on, and go in their time', async () => {
     const world = await setup()
-    const ids = [world.idAt(Date.UTC(1990, 1)), world.idAt(Date.UTC(2100, 1)), world.idAt(world.clock.nowMs() - 40 * DAY)]
+    const ids = [
+      world.idAt(Date.UTC(1990, 1)),
+      world.idAt(Date.UTC(2100, 1)),
+      world.idAt(world.clock.nowMs() - 40 * DAY),
+    ]
     await world.ended(completed, ...ids.map((id) => ({ id })))
     for (const id of ids) expect(await world.placeOf(id)).toEqual(['rest', 'rest'])
     await world.clock.advance(29 * DAY)
@@ -103,9 +107,12 @@ describe.each([18, 15] as const)('on PostgreSQL %i', (version) => {
     expect(archived).toEqual({ ...before, progress: null, uniqueKey: null })
     expect(missing).toBeNull()
     expect(await world.query.attempts(id)).toEqual(attempts)
-    expect(await world.sql('select status, attempt_count, result, worker_id, tags from millrace.archived_jobs where id = $1', id)).toEqual([
-      { status: 'completed', attempt_count: 2, result: { done: true }, worker_id: worker.id, tags: ['a'] },
-    ])
+    expect(
+      await world.sql(
+        'select status, attempt_count, result, worker_id, tags from millrace.archived_jobs where id = $1',
+        id,
+      ),
+    ).toEqual([{ status: 'completed', attempt_count: 2, result: { done: true }, worker_id: worker.id, tags: ['a'] }])
     expect(await world.partitions('job_archive')).toHaveLength(1)
     await world.clock.advance(60 * DAY)
     await world.settle()

@@ -25,6 +25,8 @@ export interface FaultProxy {
   delay(ms: number): void
   /** Nothing passes any more, nobody is told; `false`: what was kept passes, in order. */
   blackhole(isOn: boolean): void
+  /** The same for good, for the connections that are open now: as when a firewall forgets them. New ones pass. */
+  forget(): void
   resetAll(): void
   /** Answers how many were lost so far. */
   lose(loss: Loss): { readonly count: number }
@@ -40,6 +42,7 @@ interface LossState extends Required<Loss> {
 
 export async function startFaultProxy(targetPort: number): Promise<FaultProxy> {
   const links = new Set<Link>()
+  const forgotten = new WeakSet<Link>()
   const losses: LossState[] = []
   let delayMs = 0
   let isHoled = false
@@ -73,7 +76,11 @@ export async function startFaultProxy(targetPort: number): Promise<FaultProxy> {
     },
     blackhole(isOn) {
       isHoled = isOn
-      for (const link of links) link.hold(isOn)
+      for (const link of links) link.hold(isOn || forgotten.has(link))
+    },
+    forget() {
+      for (const link of links) link.hold(true)
+      for (const link of links) forgotten.add(link)
     },
     resetAll() {
       for (const link of links) link.reset()
