@@ -69,7 +69,12 @@ export async function createTestDatabase({ version, instances = 1 }: TestDatabas
           await client.query('update millrace.test_clock set now_ms = $1', [nowMs])
         },
       }
-      return { backend, clock, close: () => backend.stop() }
+      const close = async (): Promise<void> => {
+        // Starts are counted, and a test may have started it again; a surplus stop changes nothing.
+        await backend.stop()
+        await backend.stop()
+      }
+      return { backend, clock, close }
     },
     async close() {
       await client.end()

@@ -62,15 +62,17 @@ export function postgres(options: PostgresOptions): Backend & Diagnosable {
   }
   const runtime = createRuntime({ clock, logger })
   const connections = new Connections(connecting)
+  const self = runtime.newId()
   const doorbell: Doorbell = new Doorbell({
     clock,
+    self,
     send: (payload) => listener.send(payload),
     onListeners: (some) => listener.want(some),
   })
   const listener = new Listener({
     connections,
     channel: `millrace:${schema}`,
-    self: runtime.newId(),
+    self,
     clock,
     random: runtime.random,
     logger,

@@ -216,7 +216,9 @@ export class Connections {
       connectionTimeoutMillis: connectTimeoutMs,
       // Whatever happens on the way, no call waits for ever.
       query_timeout: statementTimeoutMs + 5_000,
+      // Asked after ten idle seconds and then every second: a dead link is known for dead ten seconds later.
       keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
       ...(!this.#limits.isOff && { statement_timeout: statementTimeoutMs, lock_timeout: lockTimeoutMs }),
     }
   }

@@ -8,6 +8,8 @@ import { isAbsent } from './row.ts'
 
 const WINDOW_MIN_MS = 5
 const WINDOW_MAX_MS = 200
+/** A topic that was silent for so many windows is quiet again. */
+const QUIET_WINDOWS = 4
 /** NOTIFY takes at most 8000 bytes. */
 const PAYLOAD_MAX = 7_000
 const WATCH_MS = 60_000
@@ -18,10 +20,14 @@ interface Window {
   lastMs: number
   isRung: boolean
   timer: Timer | undefined
+  /** The ring that opened it travels with a statement: the ring after that statement is the same one. */
+  isSaid: boolean
 }
 
 export interface DoorbellParts {
   readonly clock: Clock
+  /** This process, as the first line of every payload: it does not hear itself. */
+  readonly self: string
   /** Sends one payload to all processes; must not reject. */
   readonly send: (payload: string) => void
   /** The first listener came, or the last one went. */
@@ -67,6 +73,24 @@ export class Doorbell implements Wakeups {
   /** Does anybody, here or elsewhere, await the end of a job? Without, no topic is built for each of them. */
   get hasWatchers(): boolean {
     return this.#watched.size > 0 || this.#finishedListeners > 0
+  }
+
+  /**
+   * A payload for the statement that is about to be sent, so that its commit carries the hint and no second statement
+   * is needed: for topics that have been quiet. Null: nothing to say, `ring` after the commit does the rest.
+   */
+  sayWith(topics: readonly string[]): string | null {
+    const nowMs = this.#parts.clock.monoMs()
+    const quiet = topics.filter((topic) => {
+      const window = this.#windows.get(topic)
+      return window === undefined || nowMs - window.lastMs >= QUIET_WINDOWS * window.openMs
+    })
+    if (quiet.length === 0 || quiet.join('\n').length > PAYLOAD_MAX) return null
+    for (const topic of quiet) {
+      this.#windows.get(topic)?.timer?.cancel()
+      this.#windows.set(topic, { openMs: WINDOW_MIN_MS, lastMs: nowMs, isRung: false, timer: undefined, isSaid: true })
+    }
+    return `${this.#parts.self}\n${quiet.join('\n')}`
   }
 
   /** After a commit: rings here at once and tells the others. */
@@ -134,11 +158,15 @@ export class Doorbell implements Wakeups {
   #ringLater(topic: string): void {
     const nowMs = this.#parts.clock.monoMs()
     const window = this.#windows.get(topic)
+    if (window?.isSaid === true) {
+      window.isSaid = false
+      return
+    }
     if (window === undefined || nowMs - window.lastMs >= window.openMs) {
-      const isQuiet = window === undefined || nowMs - window.lastMs >= 4 * window.openMs
+      const isQuiet = window === undefined || nowMs - window.lastMs >= QUIET_WINDOWS * window.openMs
       window?.timer?.cancel()
       const openMs = isQuiet ? WINDOW_MIN_MS : Math.min(window.openMs * 2, WINDOW_MAX_MS)
-      this.#windows.set(topic, { openMs, lastMs: nowMs, isRung: false, timer: undefined })
+      this.#windows.set(topic, { openMs, lastMs: nowMs, isRung: false, timer: undefined, isSaid: false })
       this.#post(topic)
       return
     }

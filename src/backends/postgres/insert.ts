@@ -16,13 +16,14 @@ export function createInsert(store: PostgresStore): (jobs: readonly NewJob[]) =>
     store,
     'jobs.insert',
     `select gated, refusal, known, rings
-     from millrace.insert_plain($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+     from millrace.insert_plain($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
   )
   const each = prepared(store, 'jobs.insert', 'select millrace.insert_jobs($1)')
   const gatedUntilMs = new Map<string, number>()
 
   async function insertPlain(jobs: readonly NewJob[]): Promise<InsertReply | 'gated'> {
-    const [row] = await plain(...plainValues(jobs))
+    const topics = [...new Set(jobs.map((job) => job.queue))].map(readyTopic)
+    const [row] = await plain(...plainValues(jobs), store.doorbell.sayWith(topics))
     const [gated, refusal, known, rings] = row ?? []
     if (gated === 't') return 'gated'
     const { id, batch } = jobs[0]!
@@ -31,7 +32,7 @@ export function createInsert(store: PostgresStore): (jobs: readonly NewJob[]) =>
       return { ok: false, refusal: { code, jobId: id, batch: batch! } }
     }
     const there = new Set(isAbsent(known) ? [] : known.slice(1, -1).split(','))
-    for (const queue of new Set(jobs.map((job) => job.queue))) store.doorbell.ring(readyTopic(queue))
+    for (const topic of topics) store.doorbell.ring(topic)
     store.doorbell.ringAll(rings)
     return {
       ok: true,

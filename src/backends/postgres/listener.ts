@@ -9,7 +9,7 @@ import { endClient } from './end-client.ts'
 import { storeError } from './pg-errors.ts'
 
 const PROBE_MS = 2_000
-const ANSWER_MAX_MS = 10_000
+const ANSWER_MAX_MS = 5_000
 /** A link that died without a word is found out only by asking. */
 const ASK_EVERY_MS = 30_000
 const BACKOFF_MIN_MS = 100

@@ -1,8 +1,7 @@
 // The connection breaks between a commit and its answer. The caller cannot know; whatever it sends again has no
 // second effect.
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
-import { Connections } from '../../../src/backends/postgres/connections.ts'
-import { createMillrace, defineJob, silentLogger } from '../../../src/index.ts'
+import { createMillrace, defineJob } from '../../../src/index.ts'
 import { startFaultProxy } from '../../support/fault-proxy.ts'
 import type { FaultProxy, Loss } from '../../support/fault-proxy.ts'
 import { sharedPostgres } from '../../support/postgres-server.ts'
@@ -69,27 +68,4 @@ test('D1 claims and completions whose answers are lost run no job twice and comp
   expect(await balance(client, NO_FILES)).toMatchObject(BALANCED)
   expect(runs.size).toBe(300)
   expect([...runs.values()].filter((times) => times !== 1)).toEqual([])
-})
-
-test('D1 a link that dies without a word cannot keep a process from stopping', async () => {
-  const { url } = await useDatabase(server)
-  const proxy = await useProxy()
-  const connections = new Connections({
-    url: proxy.urlOf(url),
-    poolMax: 2,
-    connectTimeoutMs: 1_000,
-    statementTimeoutMs: 1_000,
-    lockTimeoutMs: 1_000,
-    applicationName: 'millrace',
-    prepare: true,
-    logger: silentLogger,
-  })
-  connections.open()
-  const one = { what: 'one', text: 'select 1' }
-  await Promise.all([connections.run(one, []), connections.beat(one, []), connections.runOrdered('worker', one, [])])
-  expect(proxy.open).toBe(3)
-  proxy.blackhole(true)
-  let isClosed = false
-  void connections.close().then(() => (isClosed = true))
-  await until(() => isClosed, 'the connections to be closed', { limitMs: 10_000 })
 })

@@ -56,10 +56,10 @@ test('D2 jobs are enqueued, worked on, retried and completed, and each lack is w
   await until(async () => (await mill.jobs.get(id))?.status === 'completed', 'the poll to find a job', {
     limitMs: 5_000,
   })
-  for (const warned of [(lack: RegExp) => warnings.filter((warning) => lack.test(warning)), worker.warnings]) {
-    expect(warned(/refuses statement_timeout/)).toHaveLength(1)
+  for (const warned of [warnings, worker.warnings(/./)]) {
+    expect(warned.filter((warning) => /refuses statement_timeout/.test(warning))).toHaveLength(1)
     // Only who meets another session learns of this.
-    expect(warned(/without prepared statements/).length).toBeLessThanOrEqual(1)
+    expect(warned.filter((warning) => /without prepared/.test(warning)).length).toBeLessThanOrEqual(1)
   }
   expect(worker.warnings(/LISTEN/)).toHaveLength(1)
   expect(await worker.stop()).toBe(0)

@@ -1,19 +1,22 @@
 // A start that cannot work says why and what to do, keeps the password to itself, and leaves the process as it was.
 import { inspect } from 'node:util'
-import { beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createMillrace, defineJob } from '../../../src/index.ts'
 import type { ErrorCode, MillraceOptions } from '../../../src/index.ts'
-import { sharedPostgres } from '../../support/postgres-server.ts'
-import type { PostgresServer } from '../../support/postgres-server.ts'
+import { freshDatabase, sharedPostgres } from '../../support/postgres-server.ts'
+import type { FreshDatabase, PostgresServer } from '../../support/postgres-server.ts'
 import { useClient, useDatabase } from './databases.ts'
 
 const SECRET = 'hunter2-is-my-password'
 const hello = defineJob({ name: 'hello', run: () => ({ said: 'hello' }) })
 let server: PostgresServer
+let right: FreshDatabase
 
 beforeAll(async () => {
   server = await sharedPostgres(18)
+  right = await freshDatabase(server)
 }, 60_000)
+afterAll(() => right.drop())
 
 async function refusalOf(postgres: NonNullable<MillraceOptions<readonly []>['postgres']>): Promise<Error> {
   const started = createMillrace({ jobs: [hello], postgres })
@@ -71,7 +74,7 @@ const WRONG_URLS: readonly WrongUrl[] = [
 test.each(WRONG_URLS)(
   'J13 given %s the start says what to do, keeps the password to itself, and the right url works after it',
   async (_, make, code, says) => {
-    const { url } = await useDatabase(server)
+    const { url } = right
     const error = await refusalOf(make(new URL(url)))
     expect(error).toMatchObject({ name: 'MillraceError', code })
     expect(error.message).toMatch(says)

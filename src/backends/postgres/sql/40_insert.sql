@@ -29,6 +29,8 @@ create or replace function millrace.insert_plain(
   ids uuid[], queue_names text[], queue_index int[], names text[], payloads text[], timeouts int[],
   priorities int[], max_attempts int[], delays bigint[], run_ats bigint[], metas text[], tag_lists text[],
   batch uuid, inside boolean,
+  -- Told to all processes with the commit; the caller sends one only when nothing was said for a while.
+  hint text default null,
   out gated boolean, out refusal text, out known uuid[], out rings text
 ) language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan
@@ -86,6 +88,7 @@ begin
     update millrace.batches set total = total + cardinality(inserted), pending = pending + cardinality(inserted), kept = kept + cardinality(inserted)
     where id = batch;
   end if;
+  if hint is not null then perform pg_notify('millrace:' || :'schema', hint); end if;
   rings := nullif(coalesce(rings, '') || coalesce(millrace.rung(), ''), '');
 end $$;
 

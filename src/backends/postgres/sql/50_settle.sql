@@ -312,7 +312,8 @@ declare
 begin
   -- Batches first, in one order, so that two flushes never wait for each other.
   perform 1 from millrace.batches where id in (
-    select b.batch_id from json_array_elements(changes) as c(change) join millrace.job_bodies b on b.id = (c.change->>'job_id')::uuid
+    select b.batch_id from json_array_elements(changes) as c(change)
+    cross join lateral (select o.batch_id from millrace.job_bodies o where o.id = (c.change->>'job_id')::uuid offset 0) b
     where b.batch_id is not null) order by id for update;
   for change in select c.change from json_array_elements(changes) with ordinality as c(change, position) order by c.position loop
     verdicts := verdicts || millrace.settle_one(json_populate_record(null::millrace.job_change, change), now_at);

@@ -1,0 +1,93 @@
+// Links that die without a word: nobody gets a reset, nothing is answered any more. New connections work.
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { Connections } from '../../../src/backends/postgres/connections.ts'
+import { postgres, silentLogger } from '../../../src/index.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
+import type { Clock } from '../../../src/runtime/clock.ts'
+import { startFaultProxy } from '../../support/fault-proxy.ts'
+import type { FaultProxy } from '../../support/fault-proxy.ts'
+import { sharedPostgres } from '../../support/postgres-server.ts'
+import type { PostgresServer } from '../../support/postgres-server.ts'
+import { connectionsOf, useClient, useDatabase } from './databases.ts'
+import { until } from './until.ts'
+
+const ONE = { what: 'one', text: 'select 1' }
+let server: PostgresServer
+
+beforeAll(async () => {
+  server = await sharedPostgres(18)
+}, 60_000)
+
+async function useProxy(): Promise<FaultProxy> {
+  const proxy = await startFaultProxy(server.port)
+  onTestFinished(() => proxy.close())
+  return proxy
+}
+
+function openConnections(url: string): Connections {
+  const limits = { connectTimeoutMs: 1_000, statementTimeoutMs: 1_000, lockTimeoutMs: 1_000 }
+  const connections = new Connections({
+    ...limits,
+    url,
+    poolMax: 1,
+    applicationName: 'millrace',
+    prepare: true,
+    logger: silentLogger,
+  })
+  connections.open()
+  return connections
+}
+
+/** One call on each kind of connection; the errors by their codes. */
+async function callAll(connections: Connections): Promise<readonly string[]> {
+  const calls = [connections.run(ONE, []), connections.beat(ONE, []), connections.runOrdered('worker', ONE, [])]
+  const told = calls.map((call) =>
+    call.then(
+      () => 'answered',
+      (error: { code: string }) => error.code,
+    ),
+  )
+  return await Promise.all(told)
+}
+
+test('D1 connections that a firewall forgot are given up after their time limit and made anew', async () => {
+  const { url } = await useDatabase(server)
+  const proxy = await useProxy()
+  const connections = openConnections(proxy.urlOf(url))
+  onTestFinished(() => connections.close().then(() => undefined))
+  expect(await callAll(connections)).toEqual(['answered', 'answered', 'answered'])
+  proxy.forget()
+  expect(await callAll(connections)).toEqual(['STORE_TIMEOUT', 'STORE_TIMEOUT', 'STORE_TIMEOUT'])
+  expect(await callAll(connections)).toEqual(['answered', 'answered', 'answered'])
+})
+
+test('D1 a dead link cannot keep a process from stopping', async () => {
+  const { url } = await useDatabase(server)
+  const proxy = await useProxy()
+  const connections = openConnections(proxy.urlOf(url))
+  await callAll(connections)
+  expect(proxy.open).toBe(3)
+  proxy.forget()
+  let isClosed = false
+  void connections.close().then(() => (isClosed = true))
+  await until(() => isClosed, 'the connections to be closed', { limitMs: 10_000 })
+})
+
+test('D3 a listener on a dead link finds out, connects again, and rings in case it missed something', async () => {
+  const { url, name } = await useDatabase(server)
+  const proxy = await useProxy()
+  const client = await useClient(server.url)
+  // It asks every half minute; here every second and a half.
+  const clock: Clock = {
+    ...systemClock,
+    timer: (delayMs, fire, options) => systemClock.timer(delayMs / 20, fire, options),
+  }
+  const backend = postgres({ url: proxy.urlOf(url), poolMax: 1, clock })
+  await backend.start()
+  onTestFinished(() => backend.stop())
+  let rings = 0
+  onTestFinished(backend.wakeups.listen(['config'], () => (rings += 1)))
+  await until(async () => (await connectionsOf(client, name))['millrace listen'] === 1, 'the listener')
+  proxy.forget()
+  await until(() => rings > 0, 'it to come back')
+})
