@@ -121,7 +121,8 @@ function capabilitiesOf(options: ConnectionOptions, schema: string): Capabilitie
     schema,
     applicationName: options.applicationName,
     connectTimeoutMs: options.connectTimeoutMs,
-    statementTimeoutMs: options.statementTimeoutMs,
+    // A beat that takes longer than this is worth a new connection.
+    statementTimeoutMs: Math.min(options.statementTimeoutMs, 10_000),
   }
   return {
     strictPriority: true,

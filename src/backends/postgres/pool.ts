@@ -2,6 +2,7 @@
 // that are open instead of failing, and after a while the pool tries to grow again.
 import pg from 'pg'
 import type { PoolClient, PoolConfig, QueryArrayConfig, QueryArrayResult } from 'pg'
+import { bounded } from '../../runtime/bounded.ts'
 import { systemClock } from '../../runtime/clock.ts'
 import { endClient } from './end-client.ts'
 
@@ -13,6 +14,7 @@ export interface PoolParts {
 }
 
 const CROWDED_MS = 5_000
+const LENT_MAX_MS = 5_000
 
 export class Pool {
   readonly #pool: pg.Pool
@@ -67,8 +69,9 @@ export class Pool {
     return true
   }
 
+  /** Calls under way get a moment to end; those on a dead link would take their whole time limit. */
   async end(): Promise<void> {
-    await this.#pool.end()
+    await bounded(systemClock, LENT_MAX_MS, 'the last calls', this.#pool.end()).catch(() => undefined)
     await Promise.all([...this.#open].map(endClient))
   }
 

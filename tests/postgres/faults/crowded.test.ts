@@ -57,34 +57,38 @@ test('J13 on a server without a free connection the start says so, and what to d
   await mill.stop()
 })
 
-test('D2 a worker whose pool cannot grow goes on with what it has, and grows when there is room', async () => {
-  const { url, name } = await useDatabase(server)
-  const others = useOthers()
-  // Four are left: a heartbeat, hints, claims, and work that would like eight.
-  await others.come(CONNECTIONS_MAX - 4)
-  await using mill = await createMillrace({ jobs: [quick], postgres: { url, poolMax: 8 } })
-  const lost: string[] = []
-  mill.on('workerLost', ({ reason }) => lost.push(reason))
-  await mill.work()
-  await mill.enqueueAndWait(quick, undefined, {}, { timeout: '15s' })
-  await others.come()
+test(
+  'D2 a worker whose pool cannot grow goes on with what it has, and grows when there is room',
+  { timeout: 60_000 },
+  async () => {
+    const { url, name } = await useDatabase(server)
+    const others = useOthers()
+    // Four are left: a heartbeat, hints, claims, and work that would like eight.
+    await others.come(CONNECTIONS_MAX - 4)
+    await using mill = await createMillrace({ jobs: [quick], postgres: { url, poolMax: 8 } })
+    const lost: string[] = []
+    mill.on('workerLost', ({ reason }) => lost.push(reason))
+    await mill.work()
+    await mill.enqueueAndWait(quick, undefined, {}, { timeout: '15s' })
+    await others.come()
 
-  // Each of these would take a connection of its own.
-  const many = Array.from({ length: 30 }, () => mill.enqueueMany([[quick], [quick]]))
-  const handles = (await Promise.all(many)).flat()
-  await Promise.all(handles.map((handle) => handle.result({ timeout: '15s' })))
-  const crowded = await connectionsOf(others.first, name)
-  expect(crowded['millrace'] ?? 0).toBeLessThanOrEqual(3)
+    // Each of these would take a connection of its own.
+    const many = Array.from({ length: 30 }, () => mill.enqueueMany([[quick], [quick]]))
+    const handles = (await Promise.all(many)).flat()
+    await Promise.all(handles.map((handle) => handle.result({ timeout: '15s' })))
+    const crowded = await connectionsOf(others.first, name)
+    expect(crowded['millrace'] ?? 0).toBeLessThanOrEqual(3)
 
-  await others.leave()
-  await others.come(1)
-  await until(
-    async () => {
-      await Promise.all(Array.from({ length: 10 }, () => mill.enqueueMany([[quick], [quick]])))
-      return ((await connectionsOf(others.first, name))['millrace'] ?? 0) > 3
-    },
-    'the pool to grow again',
-    { limitMs: 15_000 },
-  )
-  expect(lost).toEqual([])
-})
+    await others.leave()
+    await others.come(1)
+    await until(
+      async () => {
+        await Promise.all(Array.from({ length: 10 }, () => mill.enqueueMany([[quick], [quick]])))
+        return ((await connectionsOf(others.first, name))['millrace'] ?? 0) > 3
+      },
+      'the pool to grow again',
+      { limitMs: 15_000 },
+    )
+    expect(lost).toEqual([])
+  },
+)

@@ -24,8 +24,8 @@ async function useProxy(): Promise<FaultProxy> {
   return proxy
 }
 
-function openConnections(url: string): Connections {
-  const limits = { connectTimeoutMs: 1_000, statementTimeoutMs: 1_000, lockTimeoutMs: 1_000 }
+function openConnections(url: string, statementTimeoutMs: number): Connections {
+  const limits = { connectTimeoutMs: 1_000, statementTimeoutMs, lockTimeoutMs: 1_000 }
   const connections = new Connections({
     ...limits,
     url,
@@ -50,44 +50,56 @@ async function callAll(connections: Connections): Promise<readonly string[]> {
   return await Promise.all(told)
 }
 
-test('D1 connections that a firewall forgot are given up after their time limit and made anew', async () => {
-  const { url } = await useDatabase(server)
-  const proxy = await useProxy()
-  const connections = openConnections(proxy.urlOf(url))
-  onTestFinished(() => connections.close().then(() => undefined))
-  expect(await callAll(connections)).toEqual(['answered', 'answered', 'answered'])
-  proxy.forget()
-  expect(await callAll(connections)).toEqual(['STORE_TIMEOUT', 'STORE_TIMEOUT', 'STORE_TIMEOUT'])
-  expect(await callAll(connections)).toEqual(['answered', 'answered', 'answered'])
-})
+test(
+  'D1 connections that a firewall forgot are given up after their time limit and made anew',
+  { timeout: 60_000 },
+  async () => {
+    const { url } = await useDatabase(server)
+    const proxy = await useProxy()
+    const connections = openConnections(proxy.urlOf(url), 1_000)
+    onTestFinished(() => connections.close().then(() => undefined))
+    expect(await callAll(connections)).toEqual(['answered', 'answered', 'answered'])
+    proxy.forget()
+    expect(await callAll(connections)).toEqual(['STORE_TIMEOUT', 'STORE_TIMEOUT', 'STORE_TIMEOUT'])
+    expect(await callAll(connections)).toEqual(['answered', 'answered', 'answered'])
+  },
+)
 
 test('D1 a dead link cannot keep a process from stopping', async () => {
   const { url } = await useDatabase(server)
   const proxy = await useProxy()
-  const connections = openConnections(proxy.urlOf(url))
+  const connections = openConnections(proxy.urlOf(url), 30_000)
   await callAll(connections)
   expect(proxy.open).toBe(3)
   proxy.forget()
+  // Idle ones, and one that waits for an answer.
+  const call = connections.run(ONE, []).catch((error: { code: string }) => error.code)
+  await systemClock.breathe()
   let isClosed = false
   void connections.close().then(() => (isClosed = true))
   await until(() => isClosed, 'the connections to be closed', { limitMs: 10_000 })
+  expect(await call).toBe('STORE_UNAVAILABLE')
 })
 
-test('D3 a listener on a dead link finds out, connects again, and rings in case it missed something', async () => {
-  const { url, name } = await useDatabase(server)
-  const proxy = await useProxy()
-  const client = await useClient(server.url)
-  // It asks every half minute; here every second and a half.
-  const clock: Clock = {
-    ...systemClock,
-    timer: (delayMs, fire, options) => systemClock.timer(delayMs / 20, fire, options),
-  }
-  const backend = postgres({ url: proxy.urlOf(url), poolMax: 1, clock })
-  await backend.start()
-  onTestFinished(() => backend.stop())
-  let rings = 0
-  onTestFinished(backend.wakeups.listen(['config'], () => (rings += 1)))
-  await until(async () => (await connectionsOf(client, name))['millrace listen'] === 1, 'the listener')
-  proxy.forget()
-  await until(() => rings > 0, 'it to come back')
-})
+test(
+  'D3 a listener on a dead link finds out, connects again, and rings in case it missed something',
+  { timeout: 60_000 },
+  async () => {
+    const { url, name } = await useDatabase(server)
+    const proxy = await useProxy()
+    const client = await useClient(server.url)
+    // It asks every half minute; here every second and a half.
+    const clock: Clock = {
+      ...systemClock,
+      timer: (delayMs, fire, options) => systemClock.timer(delayMs / 20, fire, options),
+    }
+    const backend = postgres({ url: proxy.urlOf(url), poolMax: 1, clock })
+    await backend.start()
+    onTestFinished(() => backend.stop())
+    let rings = 0
+    onTestFinished(backend.wakeups.listen(['config'], () => (rings += 1)))
+    await until(async () => (await connectionsOf(client, name))['millrace listen'] === 1, 'the listener')
+    proxy.forget()
+    await until(() => rings > 0, 'it to come back')
+  },
+)

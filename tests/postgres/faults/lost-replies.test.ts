@@ -46,26 +46,30 @@ test.each(RESETS)('J2 an enqueue reset %s is sent again with the same id and mak
   expect(rows.map(({ id }) => id)).toEqual([...ids].sort())
 })
 
-test('D1 claims and completions whose answers are lost run no job twice and complete each once', async () => {
-  const { url } = await useDatabase(server)
-  const proxy = await useProxy()
-  const runs = new Map<string, number>()
-  const count = defineJob({
-    name: 'count',
-    run: ({ job }) => {
-      runs.set(job.id, (runs.get(job.id) ?? 0) + 1)
-    },
-  })
-  await using mill = await createMillrace({ jobs: [count], postgres: { url: proxy.urlOf(url), poolMax: 4 } })
-  await mill.enqueueMany(Array.from({ length: 300 }, () => [count] as const))
-  const losses = [
-    proxy.lose({ statement: /cycle\(/, lose: 'reply', after: 2, times: 3 }),
-    proxy.lose({ statement: /cycle\(/, lose: 'sent', after: 8, times: 3 }),
-  ]
-  await mill.work({ concurrency: 20 })
-  const client = await useClient(url)
-  await until(async () => (await liveJobs(client)) === 0 && losses.every((loss) => loss.count === 3), 'all to end')
-  expect(await balance(client, NO_FILES)).toMatchObject(BALANCED)
-  expect(runs.size).toBe(300)
-  expect([...runs.values()].filter((times) => times !== 1)).toEqual([])
-})
+test(
+  'D1 claims and completions whose answers are lost run no job twice and complete each once',
+  { timeout: 60_000 },
+  async () => {
+    const { url } = await useDatabase(server)
+    const proxy = await useProxy()
+    const runs = new Map<string, number>()
+    const count = defineJob({
+      name: 'count',
+      run: ({ job }) => {
+        runs.set(job.id, (runs.get(job.id) ?? 0) + 1)
+      },
+    })
+    await using mill = await createMillrace({ jobs: [count], postgres: { url: proxy.urlOf(url), poolMax: 4 } })
+    await mill.enqueueMany(Array.from({ length: 300 }, () => [count] as const))
+    const losses = [
+      proxy.lose({ statement: /cycle\(/, lose: 'reply', after: 2, times: 3 }),
+      proxy.lose({ statement: /cycle\(/, lose: 'sent', after: 8, times: 3 }),
+    ]
+    await mill.work({ concurrency: 20 })
+    const client = await useClient(url)
+    await until(async () => (await liveJobs(client)) === 0 && losses.every((loss) => loss.count === 3), 'all to end')
+    expect(await balance(client, NO_FILES)).toMatchObject(BALANCED)
+    expect(runs.size).toBe(300)
+    expect([...runs.values()].filter((times) => times !== 1)).toEqual([])
+  },
+)

@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => server.stop('immediate'))
 
 test.each(['fast', 'immediate'] as const)(
-  'D1 a %s restart of the server under load loses nothing, repeats nothing, and ends no process',
+  'D1 a restart of the server (%s) under load loses nothing, repeats nothing, and ends no process',
   { timeout: 90_000 },
   async (mode) => {
     const { url } = await freshDatabase(server)

@@ -55,31 +55,35 @@ test(
   },
 )
 
-test('D3 a listener whose connection was ended is back soon, says that it may have missed something, and hears again', async () => {
-  const { url, name } = await useDatabase(server)
-  const client = await useClient(server.url)
-  const start = async (): Promise<Backend> => {
-    const backend = postgres({ url, poolMax: 2 })
-    await backend.start()
-    onTestFinished(() => backend.stop())
-    return backend
-  }
-  const [here, there] = [await start(), await start()]
-  let rings = 0
-  onTestFinished(here.wakeups.listen(['config'], () => (rings += 1)))
-  const isListening = async () => (await connectionsOf(client, name))['millrace listen'] === 1
-  const heard = async (what: string): Promise<void> => {
-    const before = rings
-    await there.queues.configure('mail', { paused: false })
-    await until(() => rings > before, what)
-  }
-  await until(isListening, 'the listener')
-  await until(() => heard('a hint').then(() => true), 'hints')
+test(
+  'D3 a listener whose connection was ended is back soon, says that it may have missed something, and hears again',
+  { timeout: 60_000 },
+  async () => {
+    const { url, name } = await useDatabase(server)
+    const client = await useClient(server.url)
+    const start = async (): Promise<Backend> => {
+      const backend = postgres({ url, poolMax: 2 })
+      await backend.start()
+      onTestFinished(() => backend.stop())
+      return backend
+    }
+    const [here, there] = [await start(), await start()]
+    let rings = 0
+    onTestFinished(here.wakeups.listen(['config'], () => (rings += 1)))
+    const isListening = async () => (await connectionsOf(client, name))['millrace listen'] === 1
+    const heard = async (what: string): Promise<void> => {
+      const before = rings
+      await there.queues.configure('mail', { paused: false })
+      await until(() => rings > before, what)
+    }
+    await until(isListening, 'the listener')
+    await until(() => heard('a hint').then(() => true), 'hints')
 
-  for (let round = 0; round < 3; round++) {
-    const before = rings
-    await terminateAll(client, name)
-    await until(() => rings > before, 'the word that hints may be missing')
-    await heard('a hint on the new connection')
-  }
-})
+    for (let round = 0; round < 3; round++) {
+      const before = rings
+      await terminateAll(client, name)
+      await until(() => rings > before, 'the word that hints may be missing')
+      await heard('a hint on the new connection')
+    }
+  },
+)

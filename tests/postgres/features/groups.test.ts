@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { defineJob } from '../../../src/index.ts'
 import type { RunContext } from '../../../src/index.ts'
 import { wrapBackend } from '../../../src/store/wrap.ts'
+import { gate } from '../../features/support.ts'
 import { until } from '../faults/until.ts'
 import { backendOf, usePostgres } from './support.ts'
 import type { Place } from './support.ts'
@@ -41,11 +42,13 @@ describe('postgres', () => {
     await using at = await place()
     const callbacks: string[] = []
     const by = new Set<string | null>()
+    const both = gate()
     const work = defineJob({
       name: 'work',
       attempts: 1,
       async run({ input, job, enqueue }: RunContext<number>) {
-        by.add(job.worker)
+        if (by.add(job.worker).size === 2) both.open()
+        await both.opened
         if (input === 0) await enqueue(work, 1_000, { batch: 'same' })
         if (input % 50 === 13) throw new Error('as asked')
       },
@@ -65,7 +68,6 @@ describe('postgres', () => {
     await two.work({ concurrency: 4 })
     const { progress } = await batch.wait()
     expect(progress).toMatchObject({ total: 201, pending: 0, completed: 197, failed: 4, cancelled: 0 })
-    expect(by.size).toBe(2)
     await until(() => callbacks.length >= 2, 'the callbacks')
     const [recount] = await at.query(
       `select count(*)::int as total, count(*) filter (where status = 'completed')::int as completed,

@@ -6,6 +6,9 @@ create or replace function millrace.audit_word(status int) returns text language
                      when 6 then 'released' when 7 then 'replayed' end
 $$;
 
+create or replace function millrace.ran_ms(started_at timestamptz, finished_at timestamptz) returns bigint language sql immutable parallel safe
+as $$ select greatest(round(date_part('epoch', finished_at - coalesce(started_at, finished_at)) * 1000), 0)::bigint $$;
+
 -- The attempts of these jobs as daily rows.
 create or replace function millrace.daily_of(ids uuid[])
 returns table (day date, queue_name text, name text, status text, n bigint, total_ms numeric, max_ms bigint) language sql stable
@@ -13,8 +16,7 @@ set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off se
 as $$
   select d.day, q.name, d.name, millrace.audit_word(d.status), d.n, d.total_ms, d.max_ms from (
     select (a.finished_at at time zone 'UTC')::date as day, a.queue_id, b.name, a.status, count(*) as n,
-           sum(greatest(millrace.ms_of(a.finished_at) - coalesce(millrace.ms_of(a.started_at), millrace.ms_of(a.finished_at)), 0)) as total_ms,
-           max(greatest(millrace.ms_of(a.finished_at) - coalesce(millrace.ms_of(a.started_at), millrace.ms_of(a.finished_at)), 0)) as max_ms
+           sum(millrace.ran_ms(a.started_at, a.finished_at)) as total_ms, max(millrace.ran_ms(a.started_at, a.finished_at)) as max_ms
     from (select o.id, o.name from millrace.job_bodies o where o.id = any(ids)) b
     cross join lateral (select r.* from millrace.job_attempts r where r.job_id = b.id offset 0) a
     group by 1, 2, 3, 4) d
@@ -31,22 +33,29 @@ $$;
 
 -- These finished jobs as rows of the archive.
 create or replace function millrace.archive_rows(ids uuid[]) returns setof millrace.job_archive language sql stable
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+-- A few thousand rows of each, read by id and joined by hashing.
+set enable_seqscan = off set enable_nestloop = off set enable_mergejoin = off set jit = off
 as $$
+  with attempts as materialized (
+    select a.* from millrace.job_attempts a where a.job_id = any(ids)
+  ), states as materialized (
+    select x.* from millrace.job_states x where x.id = any(ids)
+  ), parents as (
+    select p.child, array_agg(p.parent order by p.position) as list from millrace.job_parents p where p.child = any(ids) group by p.child
+  ), trails as (
+    -- A job without a state went the quick way: one attempt, of which the row in the archive says everything.
+    select a.job_id, json_agg(json_build_object('no', a.no, 'attempt', a.attempt, 'status', a.status, 'worker_no', a.worker_no,
+             'started_at', a.started_at, 'finished_at', a.finished_at, 'error', a.error, 'note', a.note) order by a.no) as trail
+    from attempts a join states x on x.id = a.job_id
+    group by a.job_id having count(*) > 1 or bool_or(a.error is not null or a.note is not null)
+  )
   select b.id, b.enqueued_at, coalesce(f.run_at, b.first_run_at), coalesce(f.started_at, x.started_at), f.finished_at, b.schedule_tick, x.replayed_at,
          f.no, b.queue_id, coalesce(f.worker_no, x.worker_no), b.timeout_ms, b.max_attempts, f.attempt_count, f.crash_count, b.priority, f.ended,
-         b.name, b.payload, f.result, x.last_error, b.meta, b.tags,
-         (select array_agg(p.parent order by p.position) from millrace.job_parents p where p.child = b.id),
-         b.batch_id, b.replay_of, x.replayed_into, x.replayed_by, b.group_key, b.limit_key, b.unique_key, b.schedule_name, t.trail
-  from (select o.* from millrace.job_bodies o where o.id = any(ids)) b
-  cross join lateral (select a.* from millrace.job_attempts a where a.job_id = b.id and a.ended is not null offset 0) f
-  left join millrace.job_states x on x.id = b.id
-  left join lateral (
-    select json_agg(json_build_object('no', a.no, 'attempt', a.attempt, 'status', a.status, 'worker_no', a.worker_no,
-             'started_at', a.started_at, 'finished_at', a.finished_at, 'error', a.error, 'note', a.note) order by a.no) as trail
-    from millrace.job_attempts a where a.job_id = b.id
-    having count(*) > 1 or bool_or(a.error is not null or a.note is not null)
-  ) t on true
+         b.name, b.payload, f.result, x.last_error, b.meta, b.tags, p.list, b.batch_id, b.replay_of, x.replayed_into, x.replayed_by,
+         b.group_key, b.limit_key, b.unique_key, b.schedule_name, t.trail
+  from millrace.job_bodies b join attempts f on f.job_id = b.id and f.ended is not null
+  left join states x on x.id = b.id left join parents p on p.child = b.id left join trails t on t.job_id = b.id
+  where b.id = any(ids)
 $$;
 
 -- Takes finished jobs out, whose last rows the caller has locked: into the archive or not, with all that hangs on them.

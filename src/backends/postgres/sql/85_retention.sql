@@ -116,14 +116,12 @@ $$;
 create or replace function millrace.walk_chunk(
   current millrace.retirements, lower_id uuid, upper_id uuid, rule_queues text[], rule_ended int[], rule_ages bigint[], archive_ms bigint, width_ms bigint
 ) returns void language plpgsql
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+-- Ranges of a few thousand rows, each read once and joined by hashing.
+set enable_seqscan = off set enable_nestloop = off set enable_mergejoin = off set jit = off
 as $$
 declare
   now_at timestamptz := millrace.now_at();
-  gone uuid[];
   archived uuid[];
-  kept uuid[];
-  kept_attempts int;
 begin
   -- First: a change that commits from here on leaves its mark for the next time.
   delete from millrace.retired_changes x where x.id >= lower_id and x.id < upper_id;
@@ -134,35 +132,39 @@ begin
   end if;
   with rules as materialized (
     select * from millrace.retention_rules(rule_queues, rule_ended, rule_ages, width_ms)
-  ), judged as (
-    select b.id, f.finished_at <= millrace.after_ms(now_at, -r.age_ms) as is_over,
-           not r.is_own and r.ended in (1, 3) and coalesce(archive_ms, 0) > r.age_ms as is_archived
-    from (select o.id, o.queue_id from millrace.job_bodies o where o.id >= lower_id and o.id < upper_id) b
-    left join lateral (
-      select a.ended, a.finished_at from millrace.job_attempts a where a.job_id = b.id and a.ended is not null offset 0) f on true
+  ), bodies as materialized (
+    select b.* from millrace.job_bodies b where b.id >= lower_id and b.id < upper_id
+  ), attempts as materialized (
+    select a.* from millrace.job_attempts a where a.job_id >= lower_id and a.job_id < upper_id
+  ), fates as materialized (
+    -- 0 it stays, 1 it goes, 2 it goes to the archive. Late ones of a range whose archive is there already stay:
+    -- exact deletion takes them.
+    select b.id, case when f.finished_at is null or r.age_ms is null or f.finished_at > millrace.after_ms(now_at, -r.age_ms) then 0
+                      when r.is_own or r.ended = 2 or coalesce(archive_ms, 0) <= r.age_ms then 1
+                      when b.id < current.archive_lower then 0 else 2 end as fate
+    from bodies b
+    left join attempts f on f.job_id = b.id and f.ended is not null
     left join rules r on r.queue_id = b.queue_id and r.ended = f.ended
-  ), fates as (
-    -- Late ones of a range whose archive is there already stay: exact deletion takes them.
-    select j.id, case when not coalesce(j.is_over, false) or (j.is_archived and j.id < current.archive_lower) then 0
-                      when j.is_archived then 2 else 1 end as fate
-    from judged j
+  ), kept_bodies as (
+    insert into millrace.job_bodies_next select b.* from bodies b join fates f on f.id = b.id where f.fate = 0 returning 1
+  ), kept_attempts as (
+    insert into millrace.job_attempts_next select a.* from attempts a join fates f on f.id = a.job_id where f.fate = 0 returning 1
+  ), noted as (
+    insert into millrace.retired_chunks (lower, upper, kept_rows, counts, daily, batches)
+    select lower_id, upper_id, (select count(*) from kept_bodies) + (select count(*) from kept_attempts),
+      (select json_agg(g) from (select a.queue_id, a.ended, count(*) as n from attempts a join fates f on f.id = a.job_id
+                                where f.fate > 0 and a.ended is not null group by 1, 2) g),
+      (select json_agg(g) from (
+         select (a.finished_at at time zone 'UTC')::date as day, q.name as queue_name, b.name, millrace.audit_word(a.status) as status, count(*) as n,
+                sum(millrace.ran_ms(a.started_at, a.finished_at)) as total_ms, max(millrace.ran_ms(a.started_at, a.finished_at)) as max_ms
+         from attempts a join fates f on f.id = a.job_id join bodies b on b.id = a.job_id join millrace.job_queues q on q.id = a.queue_id
+         where f.fate > 0 group by 1, 2, 3, a.status) g),
+      (select json_agg(g) from (select b.batch_id, count(*) as n from bodies b join fates f on f.id = b.id
+                                where f.fate > 0 and b.batch_id is not null group by 1) g)
+    on conflict (lower) do update set kept_rows = excluded.kept_rows, counts = excluded.counts, daily = excluded.daily, batches = excluded.batches
   )
-  select coalesce(array_agg(id) filter (where fate > 0), '{}'), coalesce(array_agg(id) filter (where fate = 2), '{}'),
-         coalesce(array_agg(id) filter (where fate = 0), '{}')
-  into gone, archived, kept from fates;
-
-  insert into millrace.job_bodies_next select b.* from millrace.job_bodies b where b.id = any(kept);
-  insert into millrace.job_attempts_next select a.* from millrace.job_attempts a where a.job_id = any(kept);
-  get diagnostics kept_attempts = row_count;
+  select coalesce(array_agg(f.id), '{}') into archived from fates f where f.fate = 2;
   insert into millrace.job_archive_next select * from millrace.archive_rows(archived);
-  insert into millrace.retired_chunks as c (lower, upper, kept_rows, counts, daily, batches)
-  values (lower_id, upper_id, cardinality(kept) + kept_attempts,
-    (select json_agg(g) from (select a.queue_id, a.ended, count(*) as n from millrace.job_attempts a
-                              where a.job_id = any(gone) and a.ended is not null group by 1, 2) g),
-    (select json_agg(g) from millrace.daily_of(gone) g),
-    (select json_agg(g) from (select b.batch_id, count(*) as n from millrace.job_bodies b
-                              where b.id = any(gone) and b.batch_id is not null group by 1 order by 1) g))
-  on conflict (lower) do update set kept_rows = excluded.kept_rows, counts = excluded.counts, daily = excluded.daily, batches = excluded.batches;
 end $$;
 
 -- The old partitions go, what stays takes their place.

@@ -28,8 +28,7 @@ begin
       returning a.job_id, a.queue_id, a.status, a.started_at, a.finished_at
     ), summed as (
       select (o.finished_at at time zone 'UTC')::date as day, q.name as queue_name, b.name, millrace.audit_word(o.status) as status, count(*) as n,
-             sum(greatest(millrace.ms_of(o.finished_at) - coalesce(millrace.ms_of(o.started_at), millrace.ms_of(o.finished_at)), 0)) as total_ms,
-             max(greatest(millrace.ms_of(o.finished_at) - coalesce(millrace.ms_of(o.started_at), millrace.ms_of(o.finished_at)), 0)) as max_ms
+             sum(millrace.ran_ms(o.started_at, o.finished_at)) as total_ms, max(millrace.ran_ms(o.started_at, o.finished_at)) as max_ms
       from old o join millrace.job_queues q on q.id = o.queue_id
       cross join lateral (select j.name from millrace.job_bodies j where j.id = o.job_id offset 0) b
       group by 1, 2, 3, 4
