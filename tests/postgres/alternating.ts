@@ -15,8 +15,14 @@ const WORKER_OF: Readonly<Record<string, (argument: unknown) => WorkerId>> = {
   'workers.retire': (worker) => worker as WorkerId, // its only parameter
 }
 
-export function alternating(backends: readonly [Backend, ...Backend[]]): Backend {
+/** `untilListening` resolves when so many of them hear each other: a hint is lost on those who do not listen yet. */
+export function alternating(
+  backends: readonly [Backend, ...Backend[]],
+  untilListening: (count: number) => Promise<void>,
+): Backend {
   const homes = new Map<WorkerId, Backend>()
+  const listening = new Set<Backend>()
+  let ready: Promise<void> | undefined
   let turn = 0
   const next = (): Backend => backends[turn++ % backends.length]!
 
@@ -29,9 +35,10 @@ export function alternating(backends: readonly [Backend, ...Backend[]]): Backend
   function port(name: PortName): object {
     const methods = Object.keys(backends[0][name]).map((method) => {
       const workerOf = WORKER_OF[`${name}.${method}`]
-      const call: Method = (...args) => {
+      const call: Method = async (...args) => {
         const backend = workerOf === undefined ? next() : homeOf(workerOf(args[0]))
-        return (backend[name] as unknown as Record<string, Method>)[method]!(...args) // a method by its own name
+        if (ready !== undefined) await ready
+        return await (backend[name] as unknown as Record<string, Method>)[method]!(...args) // a method by its own name
       }
       return [method, call] as const
     })
@@ -42,7 +49,19 @@ export function alternating(backends: readonly [Backend, ...Backend[]]): Backend
   return {
     // Same ports, same methods, same types: only who answers differs.
     ...(ports as unknown as Pick<Backend, PortName>),
-    wakeups: { listen: (topics, onHint) => next().wakeups.listen(topics, onHint) },
+    wakeups: {
+      listen(topics, onHint) {
+        const backend = next()
+        if (!listening.has(backend)) {
+          listening.add(backend)
+          // Stays when the others go, so that the count holds.
+          backend.wakeups.listen(['config'], () => undefined)
+          const count = listening.size
+          ready = (ready ?? Promise.resolve()).then(() => untilListening(count))
+        }
+        return backend.wakeups.listen(topics, onHint)
+      },
+    },
     capabilities: backends[0].capabilities,
     async start() {
       await Promise.all(backends.map((backend) => backend.start()))

@@ -69,7 +69,7 @@ describe('what a job costs the database', () => {
     expect((await backend.batches.get(batch))?.counts).toMatchObject({ total: 1_000, completed: 1_000, pending: 0 })
   })
 
-  test('a claim touches the same pages beside a million jobs that it does not want', async () => {
+  test('a claim touches the same pages beside many jobs that it does not want', async () => {
     await insert(20 * CLAIM, {})
     const alone = await claimPages()
     await fillOtherPlaces()
@@ -120,7 +120,7 @@ async function insert(count: number, extra: Partial<NewJob>): Promise<void> {
 
 async function drain(count: number): Promise<void> {
   let held: readonly ClaimedJob[] = []
-  for (let done = 0; done < count || held.length > 0; ) {
+  for (let done = 0; done < count || held.length > 0;) {
     const settle = held.map(
       ({ id, lease }) =>
         ({

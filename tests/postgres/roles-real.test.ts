@@ -97,7 +97,9 @@ describe('J11 least-privilege roles', () => {
   })
 
   test('J11 a viewer reads the reports and changes nothing', async () => {
-    expect(await refusal('viewer', 'select queue_name, status, count(*) from millrace.jobs group by 1, 2')).toBe('allowed')
+    expect(await refusal('viewer', 'select queue_name, status, count(*) from millrace.jobs group by 1, 2')).toBe(
+      'allowed',
+    )
     expect(await refusal('viewer', 'select * from millrace.job_logs')).toBe('allowed')
     expect(await refusal('viewer', 'delete from millrace.job_bodies')).toBe(DENIED)
     expect(await refusal('viewer', `select millrace.enqueue('greetings', 'greet')`)).toBe(DENIED)

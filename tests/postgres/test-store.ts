@@ -50,10 +50,7 @@ export async function createTestDatabase({ version, instances = 1 }: TestDatabas
   async function openSeveral(): Promise<Backend> {
     const first = await open(1)
     const others = await Promise.all(Array.from({ length: instances - 1 }, () => open(1)))
-    // A hint between processes is lost on those who do not listen yet. Here they all do before a test begins.
-    for (const backend of [first, ...others]) backend.wakeups.listen(['config'], () => undefined)
-    await untilListening(client, `test ${round} listen`, instances)
-    return alternating([first, ...others])
+    return alternating([first, ...others], (count) => untilListening(client, `test ${round} listen`, count))
   }
 
   return {
