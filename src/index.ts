@@ -83,6 +83,7 @@ export type {
 } from './core/retry.ts'
 export type { MisfirePolicy, OverlapPolicy } from './core/schedule.ts'
 export type { OnDuplicate, UniqueMode } from './core/unique.ts'
+export type { RetentionOptions } from './maintenance/retention-options.ts'
 export { createMillrace } from './millrace.ts'
 export type { Millrace, MillraceOptions } from './millrace.ts'
 export type { EventName, Events, Listener } from './runtime/events.ts'

@@ -11,6 +11,8 @@ import type { Duration } from './core/duration.ts'
 import { DEFAULTS } from './core/limits.ts'
 import { checkKnownOptions, invalidOption } from './core/names.ts'
 import type { SystemPolicy } from './core/policy.ts'
+import { checkRetention } from './maintenance/retention-options.ts'
+import type { RetentionOptions } from './maintenance/retention-options.ts'
 import { createEventHub } from './runtime/events.ts'
 import type { Logger } from './runtime/logger.ts'
 import { createRuntime } from './runtime/runtime.ts'
@@ -40,6 +42,8 @@ export interface MillraceOptions<Known extends readonly AnyJob[]> extends StoreO
   readonly logger?: Logger
   /** Promoter, rescuer, scheduler and retention in processes that work. Default true. */
   readonly maintenance?: boolean
+  /** How long finished jobs, their archive and their logs are kept, where a queue has no period of its own. */
+  readonly retention?: RetentionOptions
   /** How long a store call may take before its outcome counts as unknown. Default 30 s. */
   readonly storeTimeout?: Duration
   /** Time, randomness and ids, for tests. */
@@ -69,6 +73,7 @@ const OPTIONS = [
   'onFailed',
   'logger',
   'maintenance',
+  'retention',
   'storeTimeout',
   'runtime',
 ] as const satisfies readonly (keyof MillraceOptions<readonly AnyJob[]>)[]
@@ -81,6 +86,7 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
   const storeTimeoutMs = parseDuration(options.storeTimeout ?? DEFAULTS.storeTimeoutMs, 'storeTimeout', { minMs: 1 })
   const hub = createEventHub(runtime.logger)
   const policy = systemPolicy(options)
+  const retention = checkRetention(options.retention)
   const stores = await openStores(options, runtime.logger)
   const backends = new Set(Object.values(stores.connections))
   const { internals, ...client } = await releasing(stores, async () => {
@@ -107,6 +113,7 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
     middleware: options.use?.run ?? [],
     onFailed: options.onFailed,
     maintenance: options.maintenance ?? true,
+    retention,
     storeTimeoutMs,
   })
   let stopping: Promise<void> | undefined

@@ -51,6 +51,12 @@ function checkStores({ postgres: server, schema, dataDir, backend, connections }
   for (const [name, value] of Object.entries({ schema, dataDir })) {
     if (value !== undefined && (typeof value !== 'string' || value === '')) throw invalidOption(name, value, 'a name')
   }
+  if (schema !== undefined && (backend !== undefined || connections !== undefined)) {
+    throw new MillraceError('INVALID_OPTION', '`schema` is an option of PostgreSQL: a store made by hand has its own')
+  }
+  if (dataDir !== undefined && named.length > 0) {
+    throw new MillraceError('INVALID_OPTION', '`dataDir` is for the embedded PostgreSQL, and another store was named')
+  }
   if (server !== undefined && typeof server !== 'string' && (typeof server !== 'object' || server === null)) {
     throw invalidOption('postgres', server, "a URL such as 'postgres://user:password@host/database'")
   }

@@ -9,6 +9,7 @@ import { DEFAULTS, LIMITS } from './core/limits.ts'
 import { checkInteger, checkKnownOptions, checkName, invalidOption } from './core/names.ts'
 import type { SystemPolicy } from './core/policy.ts'
 import { MAINTENANCE_TIMES, createMaintenance } from './maintenance/maintenance.ts'
+import type { RetentionPeriods } from './maintenance/retention-options.ts'
 import type { Runtime } from './runtime/runtime.ts'
 import type { Service } from './runtime/service.ts'
 import { tellFailed } from './runtime/verdicts.ts'
@@ -43,6 +44,7 @@ export interface WorksParts {
   readonly middleware: readonly RunMiddleware[]
   readonly onFailed: FailedHook | undefined
   readonly maintenance: boolean
+  readonly retention: RetentionPeriods
   readonly storeTimeoutMs: number
 }
 
@@ -161,12 +163,13 @@ export class Works {
   }
 
   async #maintain(connection: string, workerTtlMs: number): Promise<void> {
-    const { internals, runtime, maintenance, onFailed } = this.#parts
+    const { internals, runtime, maintenance, retention, onFailed } = this.#parts
     if (!maintenance || this.#maintenance.has(connection)) return
     const { registry, connections, hub } = internals
     const service = createMaintenance({
       ...MAINTENANCE_TIMES,
       workerTtlMs,
+      retention,
       runtime,
       backend: connections.backend(connection),
       connection,

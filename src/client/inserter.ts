@@ -116,15 +116,21 @@ export class Inserter {
       const results = await this.#insert(flush.map(({ job }) => job))
       for (const [index, call] of flush.entries()) call.resolve(results[index]!)
     } catch (error) {
-      if (flush.length === 1 || error instanceof MillraceError || this.#parts.insideTransaction) {
+      if (flush.length === 1 || !concernsOne(error) || this.#parts.insideTransaction) {
         for (const call of flush) call.reject(error)
         return
       }
       const half = flush.length >> 1
-      await this.#settle(flush.slice(0, half))
-      await this.#settle(flush.slice(half))
+      await Promise.all([this.#settle(flush.slice(0, half)), this.#settle(flush.slice(half))])
     }
   }
+}
+
+/** A lock that somebody holds, or a value that the store does not take: one job of many may be the cause. */
+function concernsOne(error: unknown): boolean {
+  if (!(error instanceof MillraceError)) return true
+  const { sqlState } = error.details ?? {}
+  return typeof sqlState === 'string' && /^(?:55P03|22|23|54)/.test(sqlState)
 }
 
 function takeFlush(line: Line): readonly Waiting[] {

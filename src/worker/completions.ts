@@ -51,6 +51,7 @@ export class Completions {
   readonly #unasked: Question[] = []
   #asked = 0
   #open = 0
+  #stopped = false
   #onIdle: (() => void)[] = []
   readonly #timers = new Set<Timer>()
 
@@ -94,6 +95,7 @@ export class Completions {
   }
 
   stop(): void {
+    this.#stopped = true
     for (const timer of this.#timers) timer.cancel()
     this.#timers.clear()
   }
@@ -191,6 +193,7 @@ export class Completions {
   }
 
   #later(question: Question, error: unknown, again: () => void): void {
+    if (this.#stopped) return
     const { clock, random, logger } = this.#options.runtime
     question.failures += 1
     const ceilingMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(question.failures - 1, 10))

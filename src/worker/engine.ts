@@ -227,9 +227,10 @@ export class Engine {
 
   #demand(asked: number): Demand | null {
     const life = this.#life.current
-    if (this.#state !== 'working' || life === null || !this.#isTrusted() || !this.#poller.expects) return null
+    if (this.#state !== 'working' || life === null || !this.#isTrusted()) return null
     const limit = this.#dispatch.wanted(asked, this.#options.backend.capabilities.orderedCalls)
-    if (limit <= 0) return null
+    // Asked last: it forgets the hint that it answers with.
+    if (limit <= 0 || !this.#poller.expects) return null
     const { queues } = this.#options
     const first = this.#rotation++ % queues.length
     const rotated = first === 0 ? queues : [...queues.slice(first), ...queues.slice(0, first)]

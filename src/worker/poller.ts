@@ -52,7 +52,11 @@ export class Poller {
   /** A claim came back with so many of the jobs it asked for. A hint that came meanwhile still stands. */
   claimed(count: number, limit: number): void {
     if (count > 0) this.#intervalMs = DEFAULTS.pollMinMs
-    if (count >= limit || this.#hinted) return
+    if (count >= limit) {
+      this.#expects = true
+      return
+    }
+    if (this.#hinted) return
     this.#expects = false
     this.#arm()
   }

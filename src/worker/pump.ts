@@ -65,6 +65,7 @@ export class Pump {
   #mayFollow = false
   #frontFailed = false
   #planned = false
+  #stopped = false
   #retryTimer: Timer | undefined
   #failures = 0
   #suspect = false
@@ -93,7 +94,7 @@ export class Pump {
 
   /** There may be something to send or to claim. */
   wake(): void {
-    if (this.#planned || this.#retryTimer !== undefined) return
+    if (this.#planned || this.#stopped || this.#retryTimer !== undefined) return
     // A microtask later, so that everything that ends in the same turn goes out together.
     this.#planned = true
     queueMicrotask(() => this.#callAll())
@@ -106,6 +107,7 @@ export class Pump {
   }
 
   stop(): void {
+    this.#stopped = true
     this.#retryTimer?.cancel()
     this.#retryTimer = undefined
   }
@@ -129,7 +131,8 @@ export class Pump {
     if (isBehind && demand === null) return false
     const batch = this.#nextBatch()
     if (demand === null && batch.length === 0) return false
-    this.#mayFollow = demand !== null
+    // Reports and endings of one run keep their order, also when the first of two calls has to be made again.
+    this.#mayFollow = demand !== null && !batch.some(({ transition }) => transition.edge === 'report')
     this.#begin(() => this.#exchange(demand, batch, isBehind), demand?.limit ?? 0)
     return true
   }
@@ -164,8 +167,9 @@ export class Pump {
       } else {
         const reply = await jobs.claim({ ...demand, settle })
         runtime.failpoint('pump.after-claim')
-        this.#deliver(batch, reply.verdicts)
+        // First what was claimed: a job that must run alone counts everything that is held.
         this.#options.onClaimed(reply.jobs, demand, reply)
+        this.#deliver(batch, reply.verdicts)
       }
     } catch (error) {
       // They go out again in the order they were made.
@@ -216,7 +220,7 @@ export class Pump {
   }
 
   #backOff(error: unknown): void {
-    if (this.#retryTimer !== undefined) return
+    if (this.#retryTimer !== undefined || this.#stopped) return
     const { runtime } = this.#options
     this.#failures += 1
     const ceilingMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(this.#failures - 1, 10))

@@ -15,13 +15,10 @@ const WORKER_OF: Readonly<Record<string, (argument: unknown) => WorkerId>> = {
   'workers.retire': (worker) => worker as WorkerId, // its only parameter
 }
 
-/** `untilListening` resolves when so many of them hear each other: a hint is lost on those who do not listen yet. */
-export function alternating(
-  backends: readonly [Backend, ...Backend[]],
-  untilListening: (count: number) => Promise<void>,
-): Backend {
+/** `untilListening` resolves when the connections for hints are open, which takes a moment after the first listener. */
+export function alternating(backends: readonly [Backend, ...Backend[]], untilListening: () => Promise<void>): Backend {
   const homes = new Map<WorkerId, Backend>()
-  const listening = new Set<Backend>()
+  /** Hints are lost on those who do not listen yet: the calls of a test that listens wait until all do. */
   let ready: Promise<void> | undefined
   let turn = 0
   const next = (): Backend => backends[turn++ % backends.length]!
@@ -30,6 +27,11 @@ export function alternating(
     const home = homes.get(worker) ?? next()
     homes.set(worker, home)
     return home
+  }
+
+  async function everybodyListens(): Promise<void> {
+    for (const backend of backends) backend.wakeups.listen(['config'], () => undefined)
+    await untilListening()
   }
 
   function port(name: PortName): object {
@@ -52,14 +54,15 @@ export function alternating(
     wakeups: {
       listen(topics, onHint) {
         const backend = next()
-        if (!listening.has(backend)) {
-          listening.add(backend)
-          // Stays when the others go, so that the count holds.
-          backend.wakeups.listen(['config'], () => undefined)
-          const count = listening.size
-          ready = (ready ?? Promise.resolve()).then(() => untilListening(count))
+        let isStopped = false
+        let stop: (() => void) | undefined
+        ready = (ready ?? everybodyListens()).then(() => {
+          if (!isStopped) stop = backend.wakeups.listen(topics, onHint)
+        })
+        return () => {
+          isStopped = true
+          stop?.()
         }
-        return backend.wakeups.listen(topics, onHint)
       },
     },
     capabilities: backends[0].capabilities,

@@ -5,6 +5,7 @@ import { renderGrants } from '../../src/backends/postgres/roles.ts'
 import { postgres } from '../../src/backends/postgres/backend.ts'
 import type { ClaimedJob } from '../../src/core/job.ts'
 import type { Transition } from '../../src/core/transition.ts'
+import { createMillrace } from '../../src/millrace.ts'
 import { cancelledByHandler, completed, failed, retried } from '../conformance/outcomes.ts'
 import { after } from '../conformance/world.ts'
 import { DAY, retentionWorlds } from './retention-world.ts'
@@ -158,6 +159,23 @@ describe('periods', () => {
     expect(await world.statusOf(done!, dead!)).toEqual(['gone', 'gone'])
     expect(await world.value('select count(*)::int from millrace.job_archive')).toBe(0)
     await world.expectSound()
+  })
+})
+
+describe('the archive', () => {
+  test('P5 a client reads an archived job by its id and cannot touch it any more', async () => {
+    const world = await setup()
+    const mill = await createMillrace({ jobs: [], connections: { default: world.backend } })
+    const [id] = await world.ended((run) => completed(run, '{"sent":true}'), {})
+    expect(await mill.jobs.get(id!)).not.toHaveProperty('archived')
+    await world.clock.advance(38 * DAY)
+    await world.settle()
+    expect(await mill.jobs.get(id!)).toMatchObject({ id, status: 'completed', result: { sent: true }, archived: true })
+    expect(await mill.jobs.attempts(id!)).toMatchObject([{ status: 'success' }])
+    expect(await mill.jobs.remove(id!)).toBe('missing')
+    expect(await mill.jobs.get(world.newId())).toBeNull()
+    expect((await mill.jobs.list()).items).toEqual([])
+    await mill.stop()
   })
 })
 

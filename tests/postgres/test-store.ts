@@ -50,7 +50,7 @@ export async function createTestDatabase({ version, instances = 1 }: TestDatabas
   async function openSeveral(): Promise<Backend> {
     const first = await open(1)
     const others = await Promise.all(Array.from({ length: instances - 1 }, () => open(1)))
-    return alternating([first, ...others], (count) => untilListening(client, `test ${round} listen`, count))
+    return alternating([first, ...others], () => untilListening(client, `test ${round} listen`, instances))
   }
 
   return {

@@ -9,7 +9,7 @@ import type { Diagnosable } from '../../store/diagnosis.ts'
 import type { Backend, Capabilities } from '../../store/ports.ts'
 import { postgresBatches } from './batches.ts'
 import type { BeatOptions } from './beat.ts'
-import { Connections } from './connections.ts'
+import { BEAT_MAX_MS, Connections } from './connections.ts'
 import type { ConnectionOptions } from './connections.ts'
 import { createCycle } from './cycle.ts'
 import { diagnosePostgres } from './diagnose.ts'
@@ -33,7 +33,7 @@ export interface PostgresOptions {
   readonly url: string
   /** Where the tables are. Default `millrace`. */
   readonly schema?: string
-  /** Connections for work, per process. Default 20; one for heartbeats and one for hints come on top. */
+  /** Connections for work, per process. Default 20; one for heartbeats, one for hints and two per worker come on top. */
   readonly poolMax?: number
   /** `auto` (default) brings the schema up to date at the start; `check` only refuses one that is not. */
   readonly migrate?: 'auto' | 'check'
@@ -99,7 +99,7 @@ export function postgres(options: PostgresOptions): Backend & Diagnosable {
       connections.open()
       try {
         await connections.with('start', (client) =>
-          ensureSchema({ client, url, schema, migrate: options.migrate ?? 'auto' }),
+          ensureSchema({ client, url, schema, migrate: options.migrate ?? 'auto', logger }),
         )
         await beginPartitions(store)
       } catch (error) {
@@ -108,6 +108,8 @@ export function postgres(options: PostgresOptions): Backend & Diagnosable {
       }
     },
     async stop() {
+      // The last hint of a process that ends at once after its last insert.
+      await listener.sendNow(doorbell.takePending())
       if (!(await connections.close())) return
       doorbell.close()
       await listener.close()
@@ -121,8 +123,7 @@ function capabilitiesOf(options: ConnectionOptions, schema: string): Capabilitie
     schema,
     applicationName: options.applicationName,
     connectTimeoutMs: options.connectTimeoutMs,
-    // A beat that takes longer than this is worth a new connection.
-    statementTimeoutMs: Math.min(options.statementTimeoutMs, 10_000),
+    statementTimeoutMs: BEAT_MAX_MS,
   }
   return {
     strictPriority: true,

@@ -40,6 +40,7 @@ export async function createBeat(options: BeatOptions): Promise<{
     query_timeout: options.statementTimeoutMs,
     max: 1,
     keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
   })
   pool.on('error', () => undefined) // the next beat says what is wrong
   return {

@@ -13,7 +13,7 @@ import type { Row } from './row.ts'
 
 export interface ConnectionOptions {
   readonly url: string
-  /** Connections for work; one more is kept for heartbeats, one for hints. */
+  /** Connections for work; on top of them one for heartbeats, one for hints, two per worker (claims, its heartbeat thread). */
   readonly poolMax: number
   readonly connectTimeoutMs: number
   readonly statementTimeoutMs: number
@@ -38,8 +38,8 @@ const AGAIN = new Set(['40P01', '40001'])
 /** Prepared statement missing, or there already: the pooler gave us another server connection. */
 const NOT_PREPARED = new Set(['26000', '42P05'])
 const TOO_MANY_CONNECTIONS = '53300'
-/** Nobody waits longer for a beat, so a connection that has not answered by then is made anew. */
-const BEAT_MAX_MS = 10_000
+/** A beat that was not answered by then is worth a new connection: there is time for another before the ttl. */
+export const BEAT_MAX_MS = 3_000
 const asText = { getTypeParser: () => (value: unknown) => value }
 
 export class Connections {
@@ -49,6 +49,7 @@ export class Connections {
   #users = 0
   #prepare: boolean
   #closed = false
+  #unprepared = 0
   readonly #names = new Map<string, string>()
   readonly #limits = { isOff: false }
   /** By worker. */
@@ -90,14 +91,16 @@ export class Connections {
   }
 
   #orderedOf(worker: string): OrderedConnection {
+    // A life that was lost leaves its connection behind: nobody signs it off.
+    if (this.#ordered.size > 1) {
+      for (const [other, connection] of this.#ordered) {
+        if (other === worker || !connection.isForgotten) continue
+        this.#ordered.delete(other)
+        void connection.close()
+      }
+    }
     const known = this.#ordered.get(worker)
     if (known !== undefined) return known
-    // A life that was lost leaves its connection behind: nobody signs it off.
-    for (const [other, connection] of this.#ordered) {
-      if (!connection.isForgotten) continue
-      this.#ordered.delete(other)
-      void connection.close()
-    }
     const connection = new OrderedConnection(() => this.config(' worker'))
     this.#ordered.set(worker, connection)
     return connection
@@ -178,7 +181,9 @@ export class Connections {
     const state = sqlStateOf(error) ?? ''
     if (AGAIN.has(state)) return true
     if (prepared && NOT_PREPARED.has(state)) {
-      this.#preparedOff()
+      // On a pipelined connection it may only mean that the call before it failed; with a pooler it comes again.
+      this.#unprepared += 1
+      if (isPooled || this.#unprepared > 2) this.#preparedOff()
       return true
     }
     if (isRefusedParameter(error)) {
@@ -186,7 +191,7 @@ export class Connections {
       return true
     }
     if (state !== TOO_MANY_CONNECTIONS || this.#pool === undefined) return false
-    return isPooled ? this.#pool.makeDo() : await this.#pool.makeRoom()
+    return isPooled ? this.#pool.makeDo() : await this.#pool.makeRoom().catch(() => false)
   }
 
   // Several calls may find out at once; it is said once.
@@ -203,7 +208,7 @@ export class Connections {
     for (const pool of [this.#pool, this.#beats]) pool?.change(NO_LIMITS)
     this.#options.logger.warn(
       {},
-      'a pooler refuses statement_timeout and lock_timeout at connect: going on without them',
+      'a pooler refuses statement_timeout and lock_timeout at connect: going on without them; set them with `alter role … set`, or list them in ignore_startup_parameters',
     )
   }
 

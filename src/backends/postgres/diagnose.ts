@@ -52,10 +52,16 @@ export function diagnosePostgres(store: PostgresStore, url: string): () => Promi
 async function checkSchemaVersion(url: string, schema: string): Promise<Finding> {
   const migrator = createMigrator({ url, schema })
   try {
-    const { version, latest, pending, drift } = await migrator.status()
+    const { version, latest, pending, drift, functions } = await migrator.status()
     if (drift.length > 0) return { level: 'warn', message: drift.join('; '), fix: 'millrace migrate status' }
     if (pending.length > 0) {
       return { level: 'fail', message: `version ${version}, this package has ${latest}`, fix: 'millrace migrate up' }
+    }
+    if (version > latest) {
+      return { level: 'fail', message: `version ${version}, this package knows ${latest}`, fix: 'upgrade the package' }
+    }
+    if (functions === 'outdated') {
+      return { level: 'fail', message: 'the functions are those of another release', fix: 'millrace migrate up' }
     }
     return { level: 'ok', message: `version ${version} of ${latest}` }
   } finally {

@@ -20,8 +20,6 @@ interface Window {
   lastMs: number
   isRung: boolean
   timer: Timer | undefined
-  /** The ring that opened it travels with a statement: the ring after that statement is the same one. */
-  isSaid: boolean
 }
 
 export interface DoorbellParts {
@@ -79,7 +77,7 @@ export class Doorbell implements Wakeups {
    * A payload for the statement that is about to be sent, so that its commit carries the hint and no second statement
    * is needed: for topics that have been quiet. Null: nothing to say, `ring` after the commit does the rest.
    */
-  sayWith(topics: readonly string[]): string | null {
+  sayWith(topics: readonly string[]): { readonly topics: readonly string[]; readonly payload: string } | null {
     const nowMs = this.#parts.clock.monoMs()
     const quiet = topics.filter((topic) => {
       const window = this.#windows.get(topic)
@@ -88,9 +86,9 @@ export class Doorbell implements Wakeups {
     if (quiet.length === 0 || quiet.join('\n').length > PAYLOAD_MAX) return null
     for (const topic of quiet) {
       this.#windows.get(topic)?.timer?.cancel()
-      this.#windows.set(topic, { openMs: WINDOW_MIN_MS, lastMs: nowMs, isRung: false, timer: undefined, isSaid: true })
+      this.#windows.set(topic, { openMs: WINDOW_MIN_MS, lastMs: nowMs, isRung: false, timer: undefined })
     }
-    return `${this.#parts.self}\n${quiet.join('\n')}`
+    return { topics: quiet, payload: `${this.#parts.self}\n${quiet.join('\n')}` }
   }
 
   /** After a commit: rings here at once and tells the others. */
@@ -102,6 +100,24 @@ export class Doorbell implements Wakeups {
     }
     if (topic.startsWith('ready:') || topic === 'scheduled') this.#ringLater(topic)
     else this.#post(topic)
+  }
+
+  /** After a commit that carried what `sayWith` gave: the others know, this process does not yet. */
+  ringHere(topic: string): void {
+    this.#ringHere(topic)
+  }
+
+  /** Rings that wait for the end of their window; they are not sent any more. */
+  takePending(): string {
+    const topics = [...this.#outbox]
+    this.#outbox = new Set()
+    for (const [topic, window] of this.#windows) {
+      window.timer?.cancel()
+      window.timer = undefined
+      if (window.isRung) topics.push(topic)
+      window.isRung = false
+    }
+    return topics.join('\n').slice(0, PAYLOAD_MAX)
   }
 
   /** Lines of a ring list, as SQL collects them. */
@@ -158,15 +174,11 @@ export class Doorbell implements Wakeups {
   #ringLater(topic: string): void {
     const nowMs = this.#parts.clock.monoMs()
     const window = this.#windows.get(topic)
-    if (window?.isSaid === true) {
-      window.isSaid = false
-      return
-    }
     if (window === undefined || nowMs - window.lastMs >= window.openMs) {
       const isQuiet = window === undefined || nowMs - window.lastMs >= QUIET_WINDOWS * window.openMs
       window?.timer?.cancel()
       const openMs = isQuiet ? WINDOW_MIN_MS : Math.min(window.openMs * 2, WINDOW_MAX_MS)
-      this.#windows.set(topic, { openMs, lastMs: nowMs, isRung: false, timer: undefined, isSaid: false })
+      this.#windows.set(topic, { openMs, lastMs: nowMs, isRung: false, timer: undefined })
       this.#post(topic)
       return
     }

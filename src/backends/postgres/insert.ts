@@ -23,7 +23,8 @@ export function createInsert(store: PostgresStore): (jobs: readonly NewJob[]) =>
 
   async function insertPlain(jobs: readonly NewJob[]): Promise<InsertReply | 'gated'> {
     const topics = [...new Set(jobs.map((job) => job.queue))].map(readyTopic)
-    const [row] = await plain(...plainValues(jobs), store.doorbell.sayWith(topics))
+    const said = store.doorbell.sayWith(topics)
+    const [row] = await plain(...plainValues(jobs), said?.payload ?? null)
     const [gated, refusal, known, rings] = row ?? []
     if (gated === 't') return 'gated'
     const { id, batch } = jobs[0]!
@@ -32,7 +33,10 @@ export function createInsert(store: PostgresStore): (jobs: readonly NewJob[]) =>
       return { ok: false, refusal: { code, jobId: id, batch: batch! } }
     }
     const there = new Set(isAbsent(known) ? [] : known.slice(1, -1).split(','))
-    for (const topic of topics) store.doorbell.ring(topic)
+    for (const topic of topics) {
+      if (said?.topics.includes(topic) === true) store.doorbell.ringHere(topic)
+      else store.doorbell.ring(topic)
+    }
     store.doorbell.ringAll(rings)
     return {
       ok: true,

@@ -42,14 +42,7 @@ export function postgresJobs(store: PostgresStore, cycle: Cycle): JobStore {
        from asked a where r.id = a.id and r.lease = a.lease returning r.id)
      select a.id, a.lease from asked a where a.id not in (select m.id from moved m)`,
   )
-  const holdings = prepared(
-    store,
-    'jobs.holdings',
-    `with fenced as (
-       update millrace.worker_claims c set last_claim_no = greatest(c.last_claim_no, $2::bigint)
-       from millrace.workers w where w.id = $1 and c.worker_no = w.no returning c.worker_no)
-     select r.id, r.lease from fenced f join millrace.running r on r.worker_no = f.worker_no`,
-  )
+  const holdings = prepared(store, 'jobs.holdings', 'select h.job_id, h.lease from millrace.fence_worker($1, $2) as h')
   const promote = prepared(store, 'jobs.promote', 'select promoted, next_due_ms, rings from millrace.promote_jobs($1)')
   const prune = prepared(store, 'jobs.prune', 'select millrace.prune_jobs($1, $2, $3, $4)')
   const due = Object.fromEntries(

@@ -12,6 +12,7 @@ const PROBE_MS = 2_000
 const ANSWER_MAX_MS = 5_000
 /** A link that died without a word is found out only by asking. */
 const ASK_EVERY_MS = 30_000
+const LINGER_MS = 10_000
 const BACKOFF_MIN_MS = 100
 const BACKOFF_MAX_MS = 10_000
 
@@ -38,6 +39,7 @@ export class Listener {
   #isProven = false
   #hasWarned = false
   #timer: Timer | undefined
+  #linger: Timer | undefined
   #probe: Timer | undefined
   #ask: Timer | undefined
 
@@ -49,8 +51,10 @@ export class Listener {
   /** Listens from now on, or stops. */
   want(wanted: boolean): void {
     this.#wanted = wanted
+    this.#linger?.cancel()
     if (wanted) void this.#connect()
-    else void this.#drop()
+    // Whoever awaits one job after another must not connect for each of them.
+    else this.#linger = this.#parts.clock.timer(LINGER_MS, () => void this.#drop())
   }
 
   /** A hint that cannot be sent is a hint lost. */
@@ -61,9 +65,17 @@ export class Listener {
     })
   }
 
+  /** For a process that is about to end: waits until it is sent. */
+  async sendNow(payload: string): Promise<void> {
+    if (payload === '') return
+    const { connections, channel, self } = this.#parts
+    await connections.run(this.#notify, [channel, `${self}\n${payload}`]).catch(() => undefined)
+  }
+
   async close(): Promise<void> {
     this.#wanted = false
     this.#timer?.cancel()
+    this.#linger?.cancel()
     await this.#drop()
   }
 

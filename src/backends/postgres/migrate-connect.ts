@@ -3,6 +3,7 @@ import { Client } from 'pg'
 import type { ClientBase } from 'pg'
 import { MillraceError } from '../../core/errors.ts'
 import { storeError } from './pg-errors.ts'
+import { endClient } from './end-client.ts'
 
 const CONNECT_TIMEOUT_MS = 10_000
 const APPLICATION_NAME = 'millrace migrate'
@@ -46,7 +47,7 @@ export function openConnections({
     close: async () => {
       const clients = [...open.values()]
       open.clear()
-      await Promise.allSettled(clients.map(async (client) => (await client).end()))
+      await Promise.allSettled(clients.map(async (client) => endClient(await client)))
     },
   }
 }
@@ -66,7 +67,7 @@ export async function connect({ url, applicationName, timeoutMs, onLost }: Conne
     await client.connect()
     return client
   } catch (error) {
-    await client.end().catch(() => undefined)
+    await endClient(client)
     throw storeError(error, `connecting to PostgreSQL at ${placeOf(client)}`)
   }
 }

@@ -5,10 +5,13 @@ import type { ClientConfig, QueryArrayResult } from 'pg'
 import { systemClock } from '../../runtime/clock.ts'
 import type { Statement, Value } from './connections.ts'
 import { endClient } from './end-client.ts'
+import { sqlStateOf } from './pg-errors.ts'
 import type { Row } from './row.ts'
 
 /** A worker that lives asks at least every second. */
 const FORGOTTEN_MS = 60_000
+/** Deadlocks and time limits say nothing about the session. */
+const HARMLESS = new Set(['40001', '40P01', '55P03', '57014'])
 const asText = { getTypeParser: () => (value: unknown) => value }
 
 export class OrderedConnection {
@@ -27,10 +30,20 @@ export class OrderedConnection {
 
   async run({ text }: Statement, values: readonly Value[], name: string | undefined): Promise<readonly Row[]> {
     this.#usedMs = systemClock.monoMs()
-    const client = await (this.#client ??= this.#connect())
+    const connecting = (this.#client ??= this.#connect())
+    const client = await connecting
     const query = { text, values: values as Value[], rowMode: 'array' as const, types: asText, ...(name && { name }) }
-    const { rows } = (await client.query(query)) as QueryArrayResult<(string | null)[]>
-    return rows
+    try {
+      const { rows } = (await client.query(query)) as QueryArrayResult<(string | null)[]>
+      return rows
+    } catch (error) {
+      // What is wrong may be wrong with this session for good: a read-only one, a plan that does not fit any more.
+      if (this.#client === connecting && !HARMLESS.has(sqlStateOf(error) ?? '')) {
+        this.#client = undefined
+        void endClient(client)
+      }
+      throw error
+    }
   }
 
   async close(): Promise<void> {

@@ -107,7 +107,7 @@ const NETWORK: Readonly<Record<string, Meaning>> = {
 const MESSAGES: readonly (readonly [RegExp, Meaning])[] = [
   [/cached plan must not change result type/, conflict('the schema changed under a prepared statement')],
   [
-    /timeout exceeded when trying to connect|connection timeout/i,
+    /timeout exceeded when trying to connect|connection timeout|timeout expired/i,
     unavailable('no connection in time: the server does not answer, or all connections of the pool are in use'),
   ],
   [/query read timeout/i, timeout('no answer in time')],
@@ -124,7 +124,9 @@ function meaningOf(error: unknown): Meaning {
   const message = textField(error, 'message') ?? ''
   if (code === '3D000') return missingDatabase(message)
   const worded = MESSAGES.find(([words]) => words.test(message))
-  return worded?.[1] ?? refused('the server refused the statement')
+  if (worded !== undefined) return worded[1]
+  if (/^E[A-Z]{3,}$/.test(code)) return unavailable(`the connection failed with ${code}`)
+  return refused('the server refused the statement')
 }
 
 /** The name stands in quotes in every language of the server. */

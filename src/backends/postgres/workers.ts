@@ -38,8 +38,11 @@ export function postgresWorkers(store: PostgresStore, cycle: Cycle): WorkerStore
       return parseBeat(row?.[0])
     },
     async retire(id) {
-      await bury(textArray([id]), null)
-      await cycle.forget(id)
+      try {
+        await bury(textArray([id]), null)
+      } finally {
+        await cycle.forget(id)
+      }
     },
     async list() {
       return (await list()).map(parseWorker)

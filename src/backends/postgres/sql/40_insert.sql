@@ -32,7 +32,7 @@ create or replace function millrace.insert_plain(
   -- Told to all processes with the commit; the caller sends one only when nothing was said for a while.
   hint text default null,
   out gated boolean, out refusal text, out known uuid[], out rings text
-) language plpgsql security definer set search_path = pg_catalog, pg_temp
+) language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '5s'
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -164,7 +164,7 @@ begin
 end $$;
 
 create or replace function millrace.insert_jobs(jobs json, deferred boolean default false) returns json language plpgsql
-security definer set search_path = pg_catalog, pg_temp as $$
+security definer set search_path = pg_catalog, pg_temp set lock_timeout = '5s' as $$
 declare
   refusal json;
 begin

@@ -381,7 +381,7 @@ end $$;
 -- All of it without a claim: what `apply` calls. The head is that of `cycle` in 60_claim.sql.
 create or replace function millrace.settle_jobs(done_ids uuid[], done_leases bigint[], done_ran_ms int[], done_results text[], changes json)
 returns text language plpgsql
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan set lock_timeout = '5s'
 as $$
 declare
   now_at timestamptz := millrace.now_at();

@@ -50,7 +50,7 @@ create or replace function millrace.cycle(
   head text, id uuid, lease bigint, queue int, seq bigint, priority smallint, attempts smallint, crashes smallint, name text, payload text,
   max_attempts int, timeout_ms int, enqueued_ms bigint, run_ms bigint, rate_limited boolean, extra text
 ) language plpgsql
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan set lock_timeout = '5s'
 as $$
 #variable_conflict use_column
 declare

@@ -82,3 +82,14 @@ begin
   return query select r.id from millrace.running r where r.visible_until <= millrace.now_at() and r.visible_until < 'infinity'
     limit most for update skip locked;
 end $$;
+
+-- No claim up to this number takes anything any more; then what the worker holds. Two statements: the second must see a
+-- claim that the first one has waited for.
+create or replace function millrace.fence_worker(of_id text, claim_no bigint) returns table (job_id uuid, lease bigint) language plpgsql as $$
+declare
+  number int;
+begin
+  update millrace.worker_claims c set last_claim_no = greatest(c.last_claim_no, claim_no)
+  from millrace.workers w where w.id = of_id and c.worker_no = w.no returning c.worker_no into number;
+  return query select r.id, r.lease from millrace.running r where r.worker_no = number;
+end $$;

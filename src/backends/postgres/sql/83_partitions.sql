@@ -59,6 +59,8 @@ begin
     if outcome <> 'none' then return outcome; end if;
   end loop;
   return 'none';
+exception when lock_not_available or deadlock_detected or check_violation then
+  return 'busy';
 end $$;
 
 create or replace function millrace.add_partition(from_at timestamptz, to_at timestamptz) returns text language plpgsql as $$
@@ -91,24 +93,20 @@ begin
     where c.conname = 'awaits_' || stamp and c.conrelid = any(array[to_regclass('millrace.job_bodies_rest'), to_regclass('millrace.job_attempts_rest')]);
     if is_awaited is not true then return millrace.await_partition(stamp, in_range, is_awaited is not null); end if;
   end if;
-  begin
-    for one in select * from millrace.partitioned() loop
-      execute format('create table millrace.%I (like millrace.%I including all)', one.name || '_' || stamp, one.name);
-    end loop;
-    lock table only millrace.job_attempts in access exclusive mode;
-    lock table only millrace.job_bodies in access exclusive mode;
-    for one in select * from millrace.partitioned() loop
-      execute format('lock table millrace.%I in access exclusive mode', one.name || '_rest');
-      if strayed then
-        execute format('with moved as (delete from millrace.%I where ' || format(in_range, one.key) || ' returning *) insert into millrace.%I select * from moved',
-                       one.name || '_rest', one.name || '_' || stamp);
-      end if;
-      execute format('alter table millrace.%I attach partition millrace.%I for values from (%L) to (%L)', one.name, one.name || '_' || stamp, lower_id, upper_id);
-      execute format('alter table millrace.%I drop constraint if exists %I', one.name || '_rest', 'awaits_' || stamp);
-    end loop;
-  exception when lock_not_available or deadlock_detected or check_violation then
-    return 'busy';
-  end;
+  for one in select * from millrace.partitioned() loop
+    execute format('create table millrace.%I (like millrace.%I including all)', one.name || '_' || stamp, one.name);
+  end loop;
+  lock table only millrace.job_attempts in access exclusive mode;
+  lock table only millrace.job_bodies in access exclusive mode;
+  for one in select * from millrace.partitioned() loop
+    execute format('lock table millrace.%I in access exclusive mode', one.name || '_rest');
+    if strayed then
+      execute format('with moved as (delete from millrace.%I where ' || format(in_range, one.key) || ' returning *) insert into millrace.%I select * from moved',
+                     one.name || '_rest', one.name || '_' || stamp);
+    end if;
+    execute format('alter table millrace.%I attach partition millrace.%I for values from (%L) to (%L)', one.name, one.name || '_' || stamp, lower_id, upper_id);
+    execute format('alter table millrace.%I drop constraint if exists %I', one.name || '_rest', 'awaits_' || stamp);
+  end loop;
   return 'made';
 end $$;
 
@@ -128,13 +126,10 @@ begin
     end if;
   end loop;
   return 'more';
-exception
-  when lock_not_available or deadlock_detected then
-    return 'busy';
-  when check_violation then
-    -- One came in between.
-    for one in select * from millrace.partitioned() loop
-      execute format('alter table millrace.%I drop constraint if exists %I', one.name || '_rest', 'awaits_' || stamp);
-    end loop;
-    return 'busy';
+exception when check_violation then
+  -- One came in between.
+  for one in select * from millrace.partitioned() loop
+    execute format('alter table millrace.%I drop constraint if exists %I', one.name || '_rest', 'awaits_' || stamp);
+  end loop;
+  return 'busy';
 end $$;

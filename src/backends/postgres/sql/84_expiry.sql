@@ -137,7 +137,7 @@ $$;
 -- finished_at, so that no step looks at history again. True: there is more.
 create or replace function millrace.expire_jobs(
   rule_queues text[], rule_ended int[], rule_ages bigint[], archive_ms bigint, width_ms bigint, most int, out deleted int, out more boolean
-) language plpgsql security definer set search_path = pg_catalog, pg_temp
+) language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '5s'
 set enable_seqscan = off set jit = off
 as $$
 declare

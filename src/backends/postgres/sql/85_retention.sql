@@ -44,13 +44,14 @@ begin
     update millrace.retirements set walked = chunk_end where lower = current.lower;
     return 'walked';
   end if;
-  select c.lower, c.upper into chunk from millrace.retired_changes x
-  join millrace.retired_chunks c on c.lower <= x.id and c.upper > x.id limit 1;
+  select c.lower, c.upper into chunk from millrace.changed_chunks() c limit 1;
   if found then
     perform millrace.walk_chunk(current, chunk.lower, chunk.upper, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
     return 'walked';
   end if;
   return millrace.swap_partitions(current, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
+exception when lock_not_available or deadlock_detected then
+  return 'busy';
 end $$;
 
 -- Finds the oldest range that is due and makes the tables beside it. Partitions that were retired before are joined
@@ -84,23 +85,19 @@ begin
   end if;
 
   if millrace.is_in_long_use(millrace.leaves_in(lower_id, upper_id)) then return 'busy'; end if;
-  begin
-    drop table if exists millrace.job_bodies_next, millrace.job_attempts_next, millrace.job_archive_next;
-    for one in select p.name, p.key, p.name <> 'job_archive' as is_marked
-               from (select * from millrace.partitioned() union all values ('job_archive', 'id')) p loop
-      execute format('create table millrace.%1$I (like millrace.%2$I including all, constraint in_range check (%3$I >= %4$L and %3$I < %5$L))',
-                     one.name || '_next', one.name, one.key, case when one.is_marked then lower_id else archive_id end, upper_id);
-    end loop;
-    for one in
-      select t.key, p.leaf from millrace.partitioned() t cross join lateral millrace.time_partitions(t.name) p
-      where p.lower >= lower_id and p.upper <= upper_id
-    loop
-      execute format('create or replace trigger mark_change after insert or update or delete on millrace.%I for each row execute function millrace.mark_change(%L)',
-                     one.leaf, one.key);
-    end loop;
-  exception when lock_not_available or deadlock_detected then
-    return 'busy';
-  end;
+  drop table if exists millrace.job_bodies_next, millrace.job_attempts_next, millrace.job_archive_next;
+  for one in select p.name, p.key, p.name <> 'job_archive' as is_marked
+             from (select * from millrace.partitioned() union all values ('job_archive', 'id')) p loop
+    execute format('create table millrace.%1$I (like millrace.%2$I including all, constraint in_range check (%3$I >= %4$L and %3$I < %5$L))',
+                   one.name || '_next', one.name, one.key, case when one.is_marked then lower_id else archive_id end, upper_id);
+  end loop;
+  for one in
+    select t.key, p.leaf from millrace.partitioned() t cross join lateral millrace.time_partitions(t.name) p
+    where p.lower >= lower_id and p.upper <= upper_id
+  loop
+    execute format('create or replace trigger mark_change after insert or update or delete on millrace.%I for each row execute function millrace.mark_change(%L)',
+                   one.leaf, one.key);
+  end loop;
   delete from millrace.retired_changes;
   delete from millrace.retired_chunks;
   insert into millrace.retirements (lower, upper, archive_lower, walked, rules, started_at) values (lower_id, upper_id, archive_id, lower_id, rules, now_at);
@@ -110,6 +107,13 @@ end $$;
 create or replace function millrace.leaves_in(lower_id uuid, upper_id uuid) returns text[] language sql stable as $$
   select array_agg(p.leaf) from millrace.partitioned() t cross join lateral millrace.time_partitions(t.name) p
   where p.lower >= lower_id and p.upper <= upper_id
+$$;
+
+-- Parts that were judged before a change in them.
+create or replace function millrace.changed_chunks() returns table (lower uuid, upper uuid) language sql stable as $$
+  select distinct c.lower, c.upper from (select distinct id from millrace.retired_changes) x
+  cross join lateral (select r.lower, r.upper from millrace.retired_chunks r where r.lower <= x.id order by r.lower desc limit 1) c
+  where c.upper > x.id
 $$;
 
 -- Judges the jobs of one part and writes down what becomes of them; what was written of it before is replaced.
@@ -179,46 +183,38 @@ begin
   if millrace.is_in_long_use(millrace.leaves_in(current.lower, current.upper) || '{job_attempts,job_bodies,job_attempts_rest,job_bodies_rest}'::text[]) then
     return 'busy';
   end if;
-  begin
-    -- Those of the hot path last, so that nobody there waits for us while we wait for a reader of the archive.
-    lock table only millrace.job_archive, only millrace.job_archive_rest in access exclusive mode;
-    lock table only millrace.job_attempts in access exclusive mode;
-    lock table only millrace.job_bodies in access exclusive mode;
-    -- Nobody is on his way any more: the last changes, if there are few.
-    if (select count(*) from (select distinct c.lower from millrace.retired_changes x join millrace.retired_chunks c on c.lower <= x.id and c.upper > x.id) s) > 1 then
-      raise lock_not_available;
-    end if;
-    for chunk in
-      select distinct c.lower, c.upper from millrace.retired_changes x join millrace.retired_chunks c on c.lower <= x.id and c.upper > x.id
-    loop
-      perform millrace.walk_chunk(current, chunk.lower, chunk.upper, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
-    end loop;
-    foreach leaf in array millrace.leaves_in(current.lower, current.upper) loop
-      execute format('drop table millrace.%I', leaf);
-    end loop;
-    delete from millrace.kept_partitions k where k.lower >= current.lower and k.upper <= current.upper;
-    kept_rows := (select coalesce(sum(c.kept_rows), 0) from millrace.retired_chunks c);
-    if kept_rows <= 5000 then
-      insert into millrace.job_bodies select * from millrace.job_bodies_next;
-      insert into millrace.job_attempts select * from millrace.job_attempts_next;
-      drop table millrace.job_bodies_next, millrace.job_attempts_next;
-    else
-      perform millrace.attach_next(p.name, current.lower, current.upper) from millrace.partitioned() p;
-      insert into millrace.kept_partitions (lower, upper) values (current.lower, current.upper);
-    end if;
-    if exists (select 1 from millrace.job_archive_next) then
-      with late as (delete from millrace.job_archive_rest where id >= current.archive_lower and id < current.upper returning *)
-      insert into millrace.job_archive_next select * from late on conflict (id) do nothing;
-      perform millrace.attach_next('job_archive', current.archive_lower, current.upper);
-    else
-      drop table millrace.job_archive_next;
-    end if;
-    update millrace.retirements set is_swapped = true where lower = current.lower;
-    -- What stays may have ended before the mark of exact deletion: it was not there to be looked at.
-    update millrace.retention_marks m set through = least(m.through, millrace.after_ms(current.started_at, -m.age_ms)) where m.scope like 'held%';
-  exception when lock_not_available or deadlock_detected then
-    return 'busy';
-  end;
+  -- What stays may have ended before the mark of exact deletion: it was not there to be looked at.
+  update millrace.retention_marks m set through = least(m.through, millrace.after_ms(current.started_at, -m.age_ms)) where m.scope like 'held%';
+  -- The tables of the hot path last, so that nobody there waits for us while we wait for others.
+  lock table only millrace.job_archive, only millrace.job_archive_rest in access exclusive mode;
+  lock table only millrace.job_attempts in access exclusive mode;
+  lock table only millrace.job_bodies in access exclusive mode;
+  -- Nobody is on his way any more: the last changes, if there are few.
+  if (select count(*) from millrace.changed_chunks()) > 1 then raise lock_not_available; end if;
+  for chunk in select c.lower, c.upper from millrace.changed_chunks() c loop
+    perform millrace.walk_chunk(current, chunk.lower, chunk.upper, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
+  end loop;
+  foreach leaf in array millrace.leaves_in(current.lower, current.upper) loop
+    execute format('drop table millrace.%I', leaf);
+  end loop;
+  delete from millrace.kept_partitions k where k.lower >= current.lower and k.upper <= current.upper;
+  kept_rows := (select coalesce(sum(c.kept_rows), 0) from millrace.retired_chunks c);
+  if kept_rows <= 5000 then
+    insert into millrace.job_bodies select * from millrace.job_bodies_next;
+    insert into millrace.job_attempts select * from millrace.job_attempts_next;
+    drop table millrace.job_bodies_next, millrace.job_attempts_next;
+  else
+    perform millrace.attach_next(p.name, current.lower, current.upper) from millrace.partitioned() p;
+    insert into millrace.kept_partitions (lower, upper) values (current.lower, current.upper);
+  end if;
+  if exists (select 1 from millrace.job_archive_next) then
+    with late as (delete from millrace.job_archive_rest where id >= current.archive_lower and id < current.upper returning *)
+    insert into millrace.job_archive_next select * from late on conflict (id) do nothing;
+    perform millrace.attach_next('job_archive', current.archive_lower, current.upper);
+  else
+    drop table millrace.job_archive_next;
+  end if;
+  update millrace.retirements set is_swapped = true where lower = current.lower;
   return 'swapped';
 end $$;
 

@@ -3,7 +3,7 @@
 -- One bounded step for logs: lines and attempts older than asked go, attempts into daily rows. The attempt that ended
 -- a job stays as long as the job: it says how. True: there is more.
 create or replace function millrace.expire_logs(logs_ms bigint, most int) returns boolean language plpgsql
-security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off
+security definer set search_path = pg_catalog, pg_temp set lock_timeout = '5s' set enable_seqscan = off set jit = off
 as $$
 declare
   now_at timestamptz := millrace.now_at();
@@ -89,13 +89,9 @@ begin
     execute format('select count(*) from (select 1 from millrace.%I a where a.finished_at > $1 limit 5001) y', old_leaf) into young using old_at;
     continue when young > 5000;
     if millrace.is_in_long_use(array['job_archive', 'job_archive_rest', old_leaf]) then return 'busy'; end if;
-    begin
-      execute format('alter table millrace.job_archive detach partition millrace.%I', old_leaf);
-      execute format('insert into millrace.job_archive select * from millrace.%I a where a.finished_at > $1', old_leaf) using old_at;
-      execute format('drop table millrace.%I', old_leaf);
-    exception when lock_not_available or deadlock_detected then
-      return 'busy';
-    end;
+    execute format('alter table millrace.job_archive detach partition millrace.%I', old_leaf);
+    execute format('insert into millrace.job_archive select * from millrace.%I a where a.finished_at > $1', old_leaf) using old_at;
+    execute format('drop table millrace.%I', old_leaf);
     return 'expired';
   end loop;
   delete from millrace.job_archive_rest where id in (select r.id from millrace.job_archive_rest r where r.finished_at <= old_at limit most);
@@ -104,6 +100,8 @@ begin
     select a.id from millrace.job_archive a where a.trail is not null and a.finished_at <= millrace.after_ms(now_at, -logs_ms) limit most);
   get diagnostics trails = row_count;
   return case when gone >= most or trails >= most then 'expired' else 'none' end;
+exception when lock_not_available or deadlock_detected then
+  return 'busy';
 end $$;
 
 -- The columns of job_records, as far as they make sense, and the parents.
