@@ -106,6 +106,7 @@ function jsonBytes(point: number): number {
   return point > 0xffff ? 4 : 3
 }
 
-function clean(text: string): string {
+/** Without what no store takes: NUL, and halves of a surrogate pair. */
+export function clean(text: string): string {
   return text.replaceAll('\0', '\uFFFD').replace(/\p{Cs}/gu, '\uFFFD')
 }

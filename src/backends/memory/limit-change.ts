@@ -1,6 +1,6 @@
 // After the limits of a queue were changed: jobs that were past the gate without a slot get one or go back
 // behind it, and waiters of a gate with more room go on. Bounded; what is left follows in the next pass.
-import { admitJob, admitWaiting, countSlots, hasRoom } from './admission.ts'
+import { admitJob, admitWaiting, countSlots, hasRoom, releaseSlots } from './admission.ts'
 import { leave } from './places.ts'
 import type { JobRecord } from './record.ts'
 import type { QueueState, World } from './world.ts'
@@ -38,8 +38,9 @@ function withhold(world: World, queue: QueueState, limit: number): number {
       continue
     }
     leave(world, record)
-    // It was ready, so its rate line is behind it: only the slots may hold it now.
+    // It was ready, so its rate line is behind it: only the slots may hold it now. Behind a gate it holds none.
     record.rateReserved = true
+    releaseSlots(world, record)
     admitJob(world, record)
     world.onChange?.(record)
   }

@@ -1,5 +1,6 @@
 // Transitions as rows of type job_change: everything SQL needs to know about an edge, looked up here in the one
 // transition table, so that SQL compares and moves without knowing what an edge means.
+import { clean } from '../../core/attempt-error.ts'
 import { EDGES } from '../../core/edges.ts'
 import type { Edge } from '../../core/edges.ts'
 import { isFinal } from '../../core/job.ts'
@@ -46,7 +47,12 @@ export function changeRow(transition: Transition): ChangeRow {
   }
 }
 
-/** Rows as one JSON text; results and progress are opaque texts in it. */
+/**
+ * Rows as one JSON text; results and progress are opaque texts in it. A character in a note that the store does not take
+ * must not hold up the whole flush.
+ */
 export function changesJson(transitions: readonly Transition[]): string {
-  return JSON.stringify(transitions.map(changeRow))
+  return JSON.stringify(transitions.map(changeRow), (_, value: unknown) =>
+    typeof value === 'string' ? clean(value) : value,
+  )
 }

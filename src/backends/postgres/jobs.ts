@@ -24,11 +24,7 @@ import type { Row } from './row.ts'
 const DUE: Readonly<Record<DueKind, string>> = {
   expired: 'select e.id from millrace.expired_jobs($1) as e(id) limit $1',
   orphaned: `select k.id from millrace.blocked k where k.orphan_of is not null limit $1`,
-  'batch-cancelled': `select b.id from millrace.batches t join millrace.job_bodies b on b.batch_id = t.id
-    where t.is_cancelled and t.finished_at is null
-      and not exists (select 1 from millrace.job_attempts a where a.job_id = b.id and a.ended is not null)
-      and not exists (select 1 from millrace.running r where r.id = b.id and r.hooks & 128 <> 0)
-    limit $1`,
+  'batch-cancelled': 'select c.id from millrace.jobs_of_cancelled($1) as c(id)',
 }
 
 export function postgresJobs(store: PostgresStore, cycle: Cycle): JobStore {

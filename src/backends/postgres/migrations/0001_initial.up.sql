@@ -1,7 +1,7 @@
 -- The places a job can be. A body is written once; the narrow tables ready, scheduled, blocked and running each
 -- hold the jobs that are there now; job_attempts is the append-only audit trail, and its row with `ended` is
 -- the end of a job. So a claim never meets history, future or blocked jobs, and dead rows are narrow.
--- Refines src/core/job.ts and src/core/edges.ts. Numbers that stand for words are listed in sql/01_words.sql.
+-- Refines src/core/job.ts and src/core/edges.ts. Numbers that stand for words are listed in sql/10_time.sql.
 
 create sequence millrace.entry_seq increment by 10000;
 comment on sequence millrace.entry_seq is 'order of entry to ready; one bulk insert takes one step and counts on within it';
@@ -415,6 +415,7 @@ create table millrace.retirements (
 create table millrace.retired_chunks (
   lower uuid primary key,
   upper uuid not null,
+  jobs int not null,
   kept_rows int not null,
   counts json,
   daily json,
@@ -471,7 +472,7 @@ create type millrace.job_place as (
   batch_id uuid
 );
 
--- src/core/transition.ts, with the words that SQL needs as numbers (transition-rows.ts).
+-- src/core/transition.ts, with the words that SQL needs as numbers (change-rows.ts).
 create type millrace.job_change as (
   job_id uuid,
   edge text,

@@ -29,7 +29,7 @@ begin
   return ceil(greatest(line_ms, token_ms) - now_ms);
 end $$;
 
--- src/core/rate.ts takeStart: null when a token was there, else the wait. `keep` false looks without taking.
+-- src/core/rate.ts takeStart: null when a token is there, else the wait; `spend_start` takes it.
 create or replace function millrace.take_start(for_queue int, for_key text, interval_ms float8, burst int, now_ms float8)
 returns float8 language plpgsql as $$
 declare
@@ -90,7 +90,6 @@ declare
   queue millrace.job_queues;
   now_ms float8;
   wait_ms float8 := 0;
-  busy boolean := false;
 begin
   if job.pending_parents > 0 then
     perform millrace.enter_blocked(job, 1, '');

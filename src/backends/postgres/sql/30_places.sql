@@ -1,5 +1,5 @@
--- Finding a job and taking it out of its place. Locks are taken in one order everywhere: the gates of its queue,
--- then its row, then its keys and its batch.
+-- Finding a job and taking it out of its place. Locks are taken in one order: batches, the gates of queues, rows of jobs,
+-- keys (`lock_around` in 50_settle.sql). What cannot keep it ends as a deadlock that is broken and made again.
 
 -- The job with its place locked; id null: there is none. A job that moves meanwhile is looked for again. Without its gates
 -- only what hangs on the row itself may be changed.

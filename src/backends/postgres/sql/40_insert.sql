@@ -32,7 +32,7 @@ create or replace function millrace.insert_plain(
   -- Told to all processes with the commit; the caller sends one only when nothing was said for a while.
   hint text default null,
   out gated boolean, out refusal text, out known uuid[], out rings text
-) language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '5s'
+) language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -44,6 +44,17 @@ declare
   inserted uuid[];
   hook int := case when batch is null then 0 else 16 end;
 begin
+  if batch is not null then
+    -- The batch first: a repetition that waited for the first copy of its call must see what that one has written.
+    refusal := millrace.refused_by_batch(batch, inside);
+    if refusal is not null then
+      if not (select bool_and(exists (select 1 from millrace.job_bodies b where b.id = i.id)) from unnest(ids) as i(id)) then
+        gated := false;
+        return;
+      end if;
+      refusal := null;
+    end if;
+  end if;
   for try in 1..2 loop
     select array_agg(q.id order by n.position), array_agg(q.default_priority order by n.position),
            array_agg(q.default_attempts order by n.position), bool_or(q.is_limited)
@@ -54,13 +65,6 @@ begin
   end loop;
   if gated then return; end if;
   gated := false;
-  if batch is not null then
-    -- A question of its own: in one with the condition above, its plan would open every partition for each insert.
-    if not (select bool_and(exists (select 1 from millrace.job_bodies b where b.id = i.id)) from unnest(ids) as i(id)) then
-      refusal := millrace.refused_by_batch(batch, inside);
-      if refusal is not null then return; end if;
-    end if;
-  end if;
   entry := nextval('millrace.entry_seq');
   with fresh as (
     insert into millrace.job_bodies (id, enqueued_at, first_run_at, queue_id, timeout_ms, max_attempts, priority, name, payload, meta, tags, batch_id)
@@ -164,7 +168,7 @@ begin
 end $$;
 
 create or replace function millrace.insert_jobs(jobs json, deferred boolean default false) returns json language plpgsql
-security definer set search_path = pg_catalog, pg_temp set lock_timeout = '5s' as $$
+security definer set search_path = pg_catalog, pg_temp as $$
 declare
   refusal json;
 begin
@@ -199,14 +203,7 @@ declare
   written_ids uuid[] := '{}';
   dependency record;
   at_index int;
-  means int;
 begin
-  perform millrace.make_queues(array(select distinct j.job->>'queue' from json_array_elements(jobs) as j(job)), now_at);
-  if not deferred then
-    perform millrace.lock_gates(array(
-      select distinct q.id from json_array_elements(jobs) as j(job) join millrace.job_queues q on q.name = j.job->>'queue'
-      where q.is_limited or j.job->>'group' is not null));
-  end if;
   perform 1 from millrace.batches where id in (select (j.job->>'batch')::uuid from json_array_elements(jobs) as j(job)) order by id for update;
 
   -- Everything that could refuse, before anything is written.
@@ -229,6 +226,13 @@ begin
     end loop;
   end loop;
 
+  perform millrace.make_queues(array(select distinct j.job->>'queue' from json_array_elements(jobs) as j(job)), now_at);
+  if not deferred then
+    perform millrace.lock_gates(array(
+      select distinct q.id from json_array_elements(jobs) as j(job) join millrace.job_queues q on q.name = j.job->>'queue'
+      where q.is_limited or j.job->>'group' is not null));
+  end if;
+
   -- Bodies and keys, in the order of the call.
   for request in select j.job from json_array_elements(jobs) with ordinality as j(job, position) order by j.position loop
     select * into queue from millrace.job_queues where name = request->>'queue';
@@ -248,6 +252,11 @@ begin
       job.unique_key := request->'unique'->>'key';
       job.unique_mode := (request->'unique'->>'mode')::smallint;
       holder := millrace.hold_key(queue.id, job.unique_key, job.unique_mode, (request->'unique'->>'window_ms')::bigint, job.id, now_at);
+      if holder = job.id then
+        -- The first copy of this very call was committed while we waited for its key.
+        results := results || json_build_array(job.id, 'already');
+        continue;
+      end if;
       if holder is not null then
         outcome := 'duplicate';
         at_index := array_position(written_ids, holder);
@@ -385,17 +394,32 @@ end $$;
 -- Raises MR001 with the jobs of this call and their parents when some of them wait for each other.
 create or replace function millrace.refuse_circle(ids uuid[]) returns void language plpgsql as $$
 declare
-  open_ids uuid[] := array(select i.id from unnest(ids) as i(id) where exists (select 1 from millrace.job_parents p where p.child = i.id));
-  stuck uuid[];
+  open_parents int[];
+  free uuid[];
+  next_id uuid;
+  child_id uuid;
+  at_index int;
+  left_over int := cardinality(ids);
 begin
-  loop
-    if cardinality(open_ids) = 0 then return; end if;
-    stuck := array(
-      select o.id from unnest(open_ids) as o(id)
-      where exists (select 1 from millrace.job_parents p where p.child = o.id and p.parent = any(open_ids)));
-    exit when cardinality(stuck) = cardinality(open_ids);
-    open_ids := stuck;
+  -- Parents before their children, as nearly every caller has them: then there is no circle.
+  if not exists (
+    select 1 from unnest(ids) with ordinality as i(id, position) join millrace.job_parents p on p.child = i.id
+    where array_position(ids, p.parent) >= i.position) then return; end if;
+  open_parents := array(
+    select (select count(*) from millrace.job_parents p where p.child = i.id and p.parent = any(ids)) from unnest(ids) with ordinality as i(id, position) order by i.position);
+  free := array(select i.id from unnest(ids) with ordinality as i(id, position) where open_parents[i.position] = 0);
+  while cardinality(free) > 0 loop
+    next_id := free[cardinality(free)];
+    free := free[1:cardinality(free) - 1];
+    left_over := left_over - 1;
+    for child_id in select p.child from millrace.job_parents p where p.parent = next_id and p.is_open loop
+      at_index := array_position(ids, child_id);
+      continue when at_index is null;
+      open_parents[at_index] := open_parents[at_index] - 1;
+      if open_parents[at_index] = 0 then free := free || child_id; end if;
+    end loop;
   end loop;
+  if left_over = 0 then return; end if;
   raise exception 'jobs of this call wait for each other' using errcode = 'MR001', detail = (
     select json_agg(json_build_object('id', i.id, 'parents', (
       select json_agg(p.parent order by p.position) from millrace.job_parents p where p.child = i.id)) order by i.position)

@@ -21,7 +21,7 @@ begin
     change := json_populate_record(null::millrace.job_change, change.if_cancel);
     verdict := 'alternative';
   end if;
-  if change.edge = 'replay' and not millrace.may_hold_again(job, now_at) then return 'conflict'; end if;
+  if change.edge = 'replay' and not millrace.hold_again(job, now_at) then return 'conflict'; end if;
   case change.edge
     when 'report' then perform millrace.report_run(job, change, now_at);
     when 'requestCancel' then perform millrace.request_cancel(job, change, now_at);
@@ -220,7 +220,8 @@ declare
   job millrace.job_place;
 begin
   for dependency in
-    update millrace.job_parents set is_open = false where parent = of_parent and is_open returning child, policy
+    with told as (update millrace.job_parents set is_open = false where parent = of_parent and is_open returning child, policy)
+    select t.child, t.policy from told t order by t.child
   loop
     perform millrace.lock_gates(array[b.queue_id]) from millrace.job_bodies b join millrace.job_queues q on q.id = b.queue_id
     where b.id = dependency.child and (q.is_limited or b.group_key is not null);
@@ -242,16 +243,35 @@ begin
   end loop;
 end $$;
 
--- Could a replayed job have its key back? A key held for a time does not stand in the way of its own job.
-create or replace function millrace.may_hold_again(job millrace.job_place, now_at timestamptz) returns boolean language plpgsql as $$
+-- A replayed job must have its key back; false: another live job holds it. An until-finished key is taken here, so that
+-- nobody can take it between the question and the answer; a key held for a time does not stand in the way of its own job.
+create or replace function millrace.hold_again(job millrace.job_place, now_at timestamptz) returns boolean language plpgsql as $$
 declare
-  held uuid;
+  held millrace.unique_keys;
 begin
   if job.unique_key is null then return true; end if;
-  select holder into held from millrace.unique_keys where queue_id = job.queue_id and key = job.unique_key and until > now_at;
-  if not found or held = job.id then return true; end if;
-  return not exists (select 1 from millrace.running where id = held) and not exists (select 1 from millrace.ready where id = held)
-    and not exists (select 1 from millrace.scheduled where id = held) and not exists (select 1 from millrace.blocked where id = held);
+  for try in 1..100 loop
+    if job.unique_mode = 2 then
+      insert into millrace.unique_keys (queue_id, key, mode, holder, until) values (job.queue_id, job.unique_key, 2, job.id, 'infinity')
+      on conflict (queue_id, key) do nothing;
+      if found then return true; end if;
+    end if;
+    select * into held from millrace.unique_keys where queue_id = job.queue_id and key = job.unique_key for update;
+    if not found then
+      if job.unique_mode = 2 then continue; end if;
+      return true;
+    end if;
+    if held.holder <> job.id and held.until > now_at and (
+         exists (select 1 from millrace.running where id = held.holder) or exists (select 1 from millrace.ready where id = held.holder)
+         or exists (select 1 from millrace.scheduled where id = held.holder) or exists (select 1 from millrace.blocked where id = held.holder)) then
+      return false;
+    end if;
+    if job.unique_mode = 2 then
+      update millrace.unique_keys set mode = 2, holder = job.id, until = 'infinity' where queue_id = job.queue_id and key = job.unique_key;
+    end if;
+    return true;
+  end loop;
+  raise exception 'unique key % changes hands too fast', job.unique_key using errcode = '40001';
 end $$;
 
 -- A replayed job has its key again, counts as pending in its batch, and waits only for parents that are live again.
@@ -260,11 +280,7 @@ declare
   dependency record;
   parent millrace.job_place;
 begin
-  if job.unique_mode = 2 then
-    insert into millrace.unique_keys (queue_id, key, mode, holder, until) values (job.queue_id, job.unique_key, 2, job.id, 'infinity')
-    on conflict (queue_id, key) do update set mode = 2, holder = job.id, until = 'infinity';
-    job.hooks := job.hooks | 32;
-  end if;
+  if job.unique_mode = 2 then job.hooks := job.hooks | 32; end if;
   if job.batch_id is not null then
     update millrace.batches set pending = pending + 1, failed = failed - 1 where id = job.batch_id;
   end if;
@@ -304,7 +320,7 @@ begin
   perform millrace.ring('finished:' || job.id);
 end $$;
 
--- Many transitions, in order: one verdict each, and the rings.
+-- Many transitions, in order: one verdict each.
 create or replace function millrace.apply_changes(changes json, now_at timestamptz) returns text[] language plpgsql as $$
 declare
   verdicts text[] := '{}';
@@ -321,23 +337,30 @@ begin
   return verdicts;
 end $$;
 
--- Completions, set by set; those that something hangs on go the long way. Answers the verdicts that are not `applied`,
--- as pairs of position (from 0) and verdict.
-create or replace function millrace.complete_jobs(ids uuid[], leases bigint[], ran_ms int[], results text[], now_at timestamptz)
-returns json language plpgsql as $$
+-- Locks what hangs on these jobs in the order that holds everywhere: batches, then gates, then rows. Gates of children
+-- too: the end of a parent lets them go on.
+create or replace function millrace.lock_around(ids uuid[]) returns void language plpgsql as $$
+begin
+  perform 1 from millrace.batches where id in (select b.batch_id from millrace.job_bodies b where b.id = any(ids) and b.batch_id is not null)
+  order by id for update;
+  perform millrace.lock_gates(array(
+    select q.id from millrace.job_bodies b join millrace.job_queues q on q.id = b.queue_id
+    where b.id = any(ids) and (q.is_limited or b.group_key is not null)
+    union
+    select q.id from millrace.job_parents p join millrace.job_bodies b on b.id = p.child join millrace.job_queues q on q.id = b.queue_id
+    where p.parent = any(ids) and p.is_open and (q.is_limited or b.group_key is not null)));
+end $$;
+
+-- Completions of jobs that nothing hangs on but these hooks; the ids of those that were completed.
+create or replace function millrace.complete_plain(ids uuid[], leases bigint[], ran_ms int[], results text[], also int, now_at timestamptz)
+returns uuid[] language plpgsql as $$
 declare
   done uuid[];
-  batched boolean;
-  rest json[] := '{}';
-  one record;
-  change millrace.job_change;
-  verdict text;
 begin
   with ended as (
     delete from millrace.running r using unnest(ids, leases, ran_ms, results) as d(id, lease, ran, result)
-    -- Nothing hangs on it but perhaps a batch and a place in a rate line.
-    where r.id = d.id and r.lease = d.lease and r.hooks & ~(8 + 16 + 512 + 1024) = 0
-    returning r.id, r.lease, r.queue_id, r.worker_no, r.attempts, r.crashes, r.run_at, r.hooks, d.ran, d.result
+    where r.id = d.id and r.lease = d.lease and r.hooks & ~(8 + 512 + 1024 + also) = 0
+    returning r.id, r.lease, r.queue_id, r.worker_no, r.attempts, r.crashes, r.run_at, d.ran, d.result
   ), logged as (
     insert into millrace.job_attempts (job_id, no, started_at, finished_at, run_at, queue_id, worker_no, attempt, attempt_count, crash_count,
                                        status, ended, result)
@@ -347,18 +370,36 @@ begin
   ), counted as (
     insert into millrace.final_counts (queue_id, ended, n) select e.queue_id, 1, count(*) from ended e group by e.queue_id
   )
-  select array_agg(e.id), bool_or(e.hooks & 16 <> 0) into done, batched from ended e;
-  if batched then
-    perform 1 from millrace.batches where id in (select b.batch_id from millrace.job_bodies b where b.id = any(done) and b.batch_id is not null)
-    order by id for update;
+  select coalesce(array_agg(e.id), '{}') into done from ended e;
+  return done;
+end $$;
+
+-- Completions, set by set; those that something hangs on go the long way. Answers the verdicts that are not `applied`,
+-- as pairs of position (from 0) and verdict.
+create or replace function millrace.complete_jobs(ids uuid[], leases bigint[], ran_ms int[], results text[], now_at timestamptz)
+returns json language plpgsql as $$
+declare
+  done uuid[];
+  batched uuid[];
+  rest json[] := '{}';
+  one record;
+  change millrace.job_change;
+  verdict text;
+begin
+  done := millrace.complete_plain(ids, leases, ran_ms, results, 0, now_at);
+  if cardinality(done) = cardinality(ids) then return null; end if;
+  perform millrace.lock_around(array(select i.id from unnest(ids) as i(id) where i.id <> all(done)));
+  batched := millrace.complete_plain(ids, leases, ran_ms, results, 16, now_at);
+  if cardinality(batched) > 0 then
+    done := done || batched;
     perform millrace.count_batch(c.batch_id, 1, c.jobs, now_at) from (
-      select b.batch_id, count(*)::int as jobs from millrace.job_bodies b where b.id = any(done) and b.batch_id is not null
+      select b.batch_id, count(*)::int as jobs from millrace.job_bodies b where b.id = any(batched) and b.batch_id is not null
       group by b.batch_id order by b.batch_id) c;
   end if;
-  if coalesce(cardinality(done), 0) = cardinality(ids) then return null; end if;
+  if cardinality(done) = cardinality(ids) then return null; end if;
   for one in
     select d.id, d.lease, d.ran, d.result, d.position from unnest(ids, leases, ran_ms, results) with ordinality as d(id, lease, ran, result, position)
-    where d.id <> all(coalesce(done, '{}')) order by d.position
+    where d.id <> all(done) order by d.position
   loop
     change := null;
     change.job_id := one.id;
@@ -389,6 +430,9 @@ declare
   verdicts text[];
 begin
   if cardinality(done_ids) > 0 then
+    if changes is not null then
+      perform millrace.lock_around(done_ids || array(select (c.change->>'job_id')::uuid from json_array_elements(changes) as c(change)));
+    end if;
     unapplied := millrace.complete_jobs(done_ids, done_leases, done_ran_ms, done_results, now_at);
   end if;
   if changes is not null then verdicts := millrace.apply_changes(changes, now_at); end if;

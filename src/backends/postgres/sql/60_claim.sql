@@ -75,6 +75,9 @@ declare
   first_lease bigint;
 begin
   if cardinality(done_ids) > 0 then
+    if changes is not null then
+      perform millrace.lock_around(done_ids || array(select (c.change->>'job_id')::uuid from json_array_elements(changes) as c(change)));
+    end if;
     unapplied := millrace.complete_jobs(done_ids, done_leases, done_ran_ms, done_results, now_at);
   end if;
   if changes is not null then verdicts := millrace.apply_changes(changes, now_at); end if;

@@ -12,11 +12,9 @@ declare
   needs int;
   room boolean;
   moved int := 0;
-  left_over boolean;
 begin
-  for queue in select * from millrace.job_queues where relimit_until is not null order by id for no key update loop
+  for queue in select * from millrace.job_queues where relimit_until is not null order by id for no key update skip locked loop
     exit when moved >= most;
-    left_over := false;
     -- Running jobs count at once.
     for slotless in
       select r.id, b.limit_key, r.hooks from millrace.running r join millrace.job_bodies b on b.id = r.id
@@ -40,7 +38,7 @@ begin
       for slotless in
         select r.*, b.limit_key, b.group_key from millrace.ready r join millrace.job_bodies b on b.id = r.id
         where r.queue_id = queue.id and ((queue.concurrency is not null and r.hooks & 4 = 0)
-          or (queue.per_key_concurrency is not null and b.limit_key is not null and r.hooks & 2 = 0))
+          or (queue.per_key_concurrency is not null and r.hooks & 512 <> 0 and b.limit_key is not null and r.hooks & 2 = 0))
         order by r.priority, r.seq limit most - moved for update of r skip locked
       loop
         moved := moved + 1;
@@ -72,6 +70,8 @@ begin
           job.pending_parents := 0;
           job.limit_key := slotless.limit_key;
           job.group_key := slotless.group_key;
+          -- Behind a gate it holds no slot of those behind it.
+          job := millrace.release_slots(job, now_at);
           perform millrace.admit(job, now_at);
         end if;
       end loop;
@@ -98,21 +98,25 @@ set enable_seqscan = off set jit = off
 as $$
 declare
   now_at timestamptz := millrace.now_at();
+  asked int[];
   gated int[];
+  busy int[];
   due record;
   job millrace.job_place;
   entry bigint;
   ready_queues int[];
 begin
   -- Gates before rows: the queues of due jobs that have any.
-  gated := array(
+  asked := array(
     select distinct s.queue_id from (select x.queue_id, x.hooks from millrace.scheduled x where x.run_at <= now_at order by x.run_at limit most) s
     join millrace.job_queues q on q.id = s.queue_id where q.is_limited or s.hooks & 512 <> 0);
-  if cardinality(gated) > 0 then perform millrace.lock_gates(gated); end if;
+  -- A gate that somebody's transaction holds keeps its own queue waiting, not all others.
+  gated := array(select q.id from millrace.job_queues q where q.id = any(asked) order by q.id for no key update skip locked);
+  busy := array(select a.id from unnest(asked) as a(id) where a.id <> all(gated));
 
   entry := nextval('millrace.entry_seq');
   with due as (
-    select x.id from millrace.scheduled x where x.run_at <= now_at order by x.run_at limit most for update skip locked
+    select x.id from millrace.scheduled x where x.run_at <= now_at and x.queue_id <> all(busy) order by x.run_at limit most for update skip locked
   ), moved as (
     delete from millrace.scheduled s using due d, millrace.job_queues q
     where s.id = d.id and q.id = s.queue_id and not q.is_limited and s.hooks & 512 = 0
@@ -157,10 +161,25 @@ begin
   rings := millrace.rung();
 end $$;
 
+-- Live jobs of cancelled batches, but for running ones that have been told. Batch by batch and job by job: without the
+-- fences the planner reads all bodies although no batch is cancelled.
+create or replace function millrace.jobs_of_cancelled(most int) returns setof uuid language sql stable
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+  select b.id from (select t.id from millrace.batches t where t.is_cancelled and t.finished_at is null offset 0) t
+  cross join lateral (
+    select o.id from millrace.job_bodies o where o.batch_id = t.id
+      and not exists (select 1 from millrace.job_attempts a where a.job_id = o.id and a.ended is not null)
+      and not exists (select 1 from millrace.running r where r.id = o.id and r.hooks & 128 <> 0)
+    offset 0) b
+  limit most
+$$;
+
 -- Sums the differences up when there are many of them.
 create or replace function millrace.fold_counts() returns void language plpgsql as $$
 begin
-  if (select count(*) from (select 1 from millrace.final_counts limit 200) c) < 200 then return; end if;
+  -- Every queue keeps a row for each end.
+  if (select count(*) from (select 1 from millrace.final_counts limit 100000) c) < 200 + 3 * (select count(*) from millrace.job_queues) then return; end if;
   with old as (
     delete from millrace.final_counts where ctid in (select ctid from millrace.final_counts limit 5000 for update skip locked)
     returning queue_id, ended, n

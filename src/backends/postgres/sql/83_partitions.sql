@@ -68,12 +68,10 @@ declare
   lower_id uuid := millrace.uuid_at(from_at);
   upper_id uuid := millrace.uuid_at(to_at);
   stamp text := to_char(from_at at time zone 'UTC', case when from_at = date_trunc('day', from_at, 'UTC') then 'YYYYMMDD' else 'YYYYMMDD_HH24MISS' end);
-  in_range text := format('%%I >= %L and %%1$I < %L', lower_id, upper_id);
   one record;
-  strays bigint;
+  strays record;
   strayed boolean := false;
-  rest_bytes bigint := 0;
-  is_awaited boolean;
+  waits text;
 begin
   if not pg_try_advisory_xact_lock(hashtextextended('millrace.partitions', 0)) then return 'busy'; end if;
   if exists (select 1 from millrace.time_partitions('job_bodies') p where p.lower = lower_id) then return 'none'; end if;
@@ -81,17 +79,15 @@ begin
   -- Ids of skewed clocks may be there before their partition. A few of them move; for many the lock would be held too
   -- long, and they are as well off where they are: then this range stays in the default partition.
   for one in select * from millrace.partitioned() loop
-    execute format('select count(*) from (select 1 from millrace.%I where ' || format(in_range, one.key) || ' limit 5001) s', one.name || '_rest') into strays;
-    if strays > 5000 then return 'none'; end if;
-    strayed := strayed or strays > 0;
-    rest_bytes := rest_bytes + pg_relation_size(to_regclass('millrace.' || one.name || '_rest'));
+    execute format('select count(*) as n, coalesce(sum(pg_column_size(s.content)), 0) as bytes
+                    from (select %1$I as content from millrace.%2$I where %3$I >= $1 and %3$I < $2 limit 5001) s', one.content, one.name || '_rest', one.key)
+    into strays using lower_id, upper_id;
+    if strays.n > 5000 or strays.bytes > 16 * 1024 * 1024 then return 'none'; end if;
+    strayed := strayed or strays.n > 0;
   end loop;
-  -- PostgreSQL reads the whole default partition to see that nothing in it belongs to the new one, unless a constraint
-  -- says so. A big one gets such a constraint first. While it stands, new ids of that time to come are refused.
-  if rest_bytes > 64 * 1024 * 1024 and not strayed then
-    select bool_and(c.convalidated) into is_awaited from pg_constraint c
-    where c.conname = 'awaits_' || stamp and c.conrelid = any(array[to_regclass('millrace.job_bodies_rest'), to_regclass('millrace.job_attempts_rest')]);
-    if is_awaited is not true then return millrace.await_partition(stamp, in_range, is_awaited is not null); end if;
+  if not strayed then
+    waits := millrace.ready_rest(stamp, lower_id, upper_id);
+    if waits is not null then return waits; end if;
   end if;
   for one in select * from millrace.partitioned() loop
     execute format('create table millrace.%I (like millrace.%I including all)', one.name || '_' || stamp, one.name);
@@ -101,8 +97,8 @@ begin
   for one in select * from millrace.partitioned() loop
     execute format('lock table millrace.%I in access exclusive mode', one.name || '_rest');
     if strayed then
-      execute format('with moved as (delete from millrace.%I where ' || format(in_range, one.key) || ' returning *) insert into millrace.%I select * from moved',
-                     one.name || '_rest', one.name || '_' || stamp);
+      execute format('with moved as (delete from millrace.%1$I where %2$I >= %3$L and %2$I < %4$L returning *) insert into millrace.%5$I select * from moved',
+                     one.name || '_rest', one.key, lower_id, upper_id, one.name || '_' || stamp);
     end if;
     execute format('alter table millrace.%I attach partition millrace.%I for values from (%L) to (%L)', one.name, one.name || '_' || stamp, lower_id, upper_id);
     execute format('alter table millrace.%I drop constraint if exists %I', one.name || '_rest', 'awaits_' || stamp);
@@ -111,18 +107,30 @@ begin
 end $$;
 
 -- In the order in which they are locked: that of a flush, which writes attempts before it reads bodies.
-create or replace function millrace.partitioned() returns table (name text, key text) language sql immutable
-as $$ values ('job_attempts', 'job_id'), ('job_bodies', 'id') $$;
+create or replace function millrace.partitioned() returns table (name text, key text, content text) language sql immutable
+as $$ values ('job_attempts', 'job_id', 'result'), ('job_bodies', 'id', 'payload') $$;
 
-create or replace function millrace.await_partition(stamp text, in_range text, is_there boolean) returns text language plpgsql as $$
+-- PostgreSQL reads the whole default partition under its lock, to see that nothing in it belongs to a partition that is
+-- attached, unless a constraint says so. A big one gets such a constraint first, checked without a lock. While it
+-- stands, ids of that range that would go there are refused: for a range in the future those of skewed clocks, for one
+-- that has its partition none. Null: it is small, or has it; else one step on the way there.
+create or replace function millrace.ready_rest(stamp text, lower_id uuid, upper_id uuid) returns text language plpgsql as $$
 declare
   one record;
+  is_valid boolean;
 begin
+  if pg_relation_size(to_regclass('millrace.job_bodies_rest')) + pg_relation_size(to_regclass('millrace.job_attempts_rest')) <= 64 * 1024 * 1024 then
+    return null;
+  end if;
+  select bool_and(c.convalidated) into is_valid from pg_constraint c
+  where c.conname = 'awaits_' || stamp and c.conrelid = any(array[to_regclass('millrace.job_bodies_rest'), to_regclass('millrace.job_attempts_rest')]);
+  if is_valid then return null; end if;
   for one in select * from millrace.partitioned() loop
-    if is_there then
-      execute format('alter table millrace.%I validate constraint %I', one.name || '_rest', 'awaits_' || stamp);
+    if is_valid is null then
+      execute format('alter table millrace.%1$I add constraint %2$I check (not (%3$I >= %4$L and %3$I < %5$L)) not valid',
+                     one.name || '_rest', 'awaits_' || stamp, one.key, lower_id, upper_id);
     else
-      execute format('alter table millrace.%I add constraint %I check (not (' || format(in_range, one.key) || ')) not valid', one.name || '_rest', 'awaits_' || stamp);
+      execute format('alter table millrace.%I validate constraint %I', one.name || '_rest', 'awaits_' || stamp);
     end if;
   end loop;
   return 'more';

@@ -90,10 +90,13 @@ declare
   now_at timestamptz := millrace.now_at();
 begin
   delete from millrace.unique_keys where (queue_id, key) in (
-    select queue_id, key from millrace.unique_keys where until <= now_at and until < 'infinity' limit most * 10);
+    select queue_id, key from millrace.unique_keys where until <= now_at and until < 'infinity' limit most * 10)
+    -- Again: somebody may have taken it over meanwhile.
+    and until <= now_at and until < 'infinity';
   delete from millrace.rate_lines where (queue_id, key) in (
     select queue_id, key from millrace.rate_lines
-    where start_tat_ms < millrace.ms_of(now_at) and admit_tat_ms < millrace.ms_of(now_at) limit most * 10);
+    where start_tat_ms < millrace.ms_of(now_at) and admit_tat_ms < millrace.ms_of(now_at) limit most * 10)
+    and start_tat_ms < millrace.ms_of(now_at) and admit_tat_ms < millrace.ms_of(now_at);
   delete from millrace.batches where id in (
     select id from millrace.batches where kept = 0 and finished_at <= millrace.after_ms(now_at, -longest_ms) limit most);
 end $$;

@@ -44,8 +44,15 @@ begin
     update millrace.retirements set walked = chunk_end where lower = current.lower;
     return 'walked';
   end if;
-  select c.lower, c.upper into chunk from millrace.changed_chunks() c limit 1;
+  select c.* into chunk from millrace.changed_chunks() c limit 1;
   if found then
+    -- The job that was changed gets a part of its own: should it change again, little is judged again.
+    if chunk.jobs > 10 then
+      select coalesce((select b.id from millrace.job_bodies b where b.id > chunk.changed and b.id < chunk.upper order by b.id limit 1), chunk.upper) into chunk_end;
+      perform millrace.walk_chunk(current, chunk_end, chunk.upper, rule_queues, rule_ended, rule_ages, archive_ms, width_ms) where chunk_end < chunk.upper;
+      perform millrace.walk_chunk(current, chunk.changed, chunk_end, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
+      chunk.upper := chunk.changed;
+    end if;
     perform millrace.walk_chunk(current, chunk.lower, chunk.upper, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
     return 'walked';
   end if;
@@ -87,7 +94,7 @@ begin
   if millrace.is_in_long_use(millrace.leaves_in(lower_id, upper_id)) then return 'busy'; end if;
   drop table if exists millrace.job_bodies_next, millrace.job_attempts_next, millrace.job_archive_next;
   for one in select p.name, p.key, p.name <> 'job_archive' as is_marked
-             from (select * from millrace.partitioned() union all values ('job_archive', 'id')) p loop
+             from (select t.name, t.key from millrace.partitioned() t union all values ('job_archive', 'id')) p loop
     execute format('create table millrace.%1$I (like millrace.%2$I including all, constraint in_range check (%3$I >= %4$L and %3$I < %5$L))',
                    one.name || '_next', one.name, one.key, case when one.is_marked then lower_id else archive_id end, upper_id);
   end loop;
@@ -109,14 +116,14 @@ create or replace function millrace.leaves_in(lower_id uuid, upper_id uuid) retu
   where p.lower >= lower_id and p.upper <= upper_id
 $$;
 
--- Parts that were judged before a change in them.
-create or replace function millrace.changed_chunks() returns table (lower uuid, upper uuid) language sql stable as $$
-  select distinct c.lower, c.upper from (select distinct id from millrace.retired_changes) x
-  cross join lateral (select r.lower, r.upper from millrace.retired_chunks r where r.lower <= x.id order by r.lower desc limit 1) c
-  where c.upper > x.id
+-- Parts that were judged before a change in them, with one of the jobs that were changed.
+create or replace function millrace.changed_chunks() returns table (lower uuid, upper uuid, jobs int, changed uuid) language sql stable as $$
+  select distinct on (c.lower) c.lower, c.upper, c.jobs, x.id from (select distinct id from millrace.retired_changes) x
+  cross join lateral (select r.* from millrace.retired_chunks r where r.lower <= x.id order by r.lower desc limit 1) c
+  where c.upper > x.id order by c.lower
 $$;
 
--- Judges the jobs of one part and writes down what becomes of them; what was written of it before is replaced.
+-- Judges the jobs of one part and writes down what becomes of them; what was written of this range before is replaced.
 create or replace function millrace.walk_chunk(
   current millrace.retirements, lower_id uuid, upper_id uuid, rule_queues text[], rule_ended int[], rule_ages bigint[], archive_ms bigint, width_ms bigint
 ) returns void language plpgsql
@@ -129,7 +136,7 @@ declare
 begin
   -- First: a change that commits from here on leaves its mark for the next time.
   delete from millrace.retired_changes x where x.id >= lower_id and x.id < upper_id;
-  if exists (select 1 from millrace.retired_chunks c where c.lower = lower_id) then
+  if current.walked >= upper_id then
     delete from millrace.job_bodies_next n where n.id >= lower_id and n.id < upper_id;
     delete from millrace.job_attempts_next n where n.job_id >= lower_id and n.job_id < upper_id;
     delete from millrace.job_archive_next n where n.id >= lower_id and n.id < upper_id;
@@ -154,8 +161,8 @@ begin
   ), kept_attempts as (
     insert into millrace.job_attempts_next select a.* from attempts a join fates f on f.id = a.job_id where f.fate = 0 returning 1
   ), noted as (
-    insert into millrace.retired_chunks (lower, upper, kept_rows, counts, daily, batches)
-    select lower_id, upper_id, (select count(*) from kept_bodies) + (select count(*) from kept_attempts),
+    insert into millrace.retired_chunks (lower, upper, jobs, kept_rows, counts, daily, batches)
+    select lower_id, upper_id, (select count(*) from fates), (select count(*) from kept_bodies) + (select count(*) from kept_attempts),
       (select json_agg(g) from (select a.queue_id, a.ended, count(*) as n from attempts a join fates f on f.id = a.job_id
                                 where f.fate > 0 and a.ended is not null group by 1, 2) g),
       (select json_agg(g) from (
@@ -165,7 +172,7 @@ begin
          where f.fate > 0 group by 1, 2, 3, a.status) g),
       (select json_agg(g) from (select b.batch_id, count(*) as n from bodies b join fates f on f.id = b.id
                                 where f.fate > 0 and b.batch_id is not null group by 1) g)
-    on conflict (lower) do update set kept_rows = excluded.kept_rows, counts = excluded.counts, daily = excluded.daily, batches = excluded.batches
+    on conflict (lower) do update set upper = excluded.upper, jobs = excluded.jobs, kept_rows = excluded.kept_rows, counts = excluded.counts, daily = excluded.daily, batches = excluded.batches
   )
   select coalesce(array_agg(f.id), '{}') into archived from fates f where f.fate = 2;
   insert into millrace.job_archive_next select * from millrace.archive_rows(archived);
@@ -176,21 +183,36 @@ create or replace function millrace.swap_partitions(
   current millrace.retirements, rule_queues text[], rule_ended int[], rule_ages bigint[], archive_ms bigint, width_ms bigint
 ) returns text language plpgsql as $$
 declare
+  kept_rows bigint := (select coalesce(sum(c.kept_rows), 0) from millrace.retired_chunks c);
+  -- A few survivors go to the default partition, more keep a partition.
+  are_few boolean := kept_rows <= 5000 and pg_total_relation_size(to_regclass('millrace.job_bodies_next'))
+                       + pg_total_relation_size(to_regclass('millrace.job_attempts_next')) <= 16 * 1024 * 1024;
+  has_archive boolean := archive_ms is not null and current.archive_lower < current.upper;
   chunk record;
-  kept_rows bigint;
   leaf text;
+  waits text;
 begin
   if millrace.is_in_long_use(millrace.leaves_in(current.lower, current.upper) || '{job_attempts,job_bodies,job_attempts_rest,job_bodies_rest}'::text[]) then
     return 'busy';
   end if;
+  if not are_few then
+    waits := millrace.ready_rest('swap', current.lower, current.upper);
+    if waits is not null then return waits; end if;
+  end if;
   -- What stays may have ended before the mark of exact deletion: it was not there to be looked at.
   update millrace.retention_marks m set through = least(m.through, millrace.after_ms(current.started_at, -m.age_ms)) where m.scope like 'held%';
-  -- The tables of the hot path last, so that nobody there waits for us while we wait for others.
-  lock table only millrace.job_archive, only millrace.job_archive_rest in access exclusive mode;
+  -- The archive first: nobody on the hot path waits for it.
+  if has_archive then
+    lock table only millrace.job_archive, only millrace.job_archive_rest in access exclusive mode;
+    with late as (delete from millrace.job_archive_rest where id >= current.archive_lower and id < current.upper returning *)
+    insert into millrace.job_archive_next select * from late on conflict (id) do nothing;
+    execute format('alter table millrace.job_archive attach partition millrace.job_archive_next for values from (%L) to (%L)', current.archive_lower, current.upper);
+  end if;
+
   lock table only millrace.job_attempts in access exclusive mode;
   lock table only millrace.job_bodies in access exclusive mode;
-  -- Nobody is on his way any more: the last changes, if there are few.
-  if (select count(*) from millrace.changed_chunks()) > 1 then raise lock_not_available; end if;
+  -- Nobody is on his way any more: the last changes, if they are small.
+  if (select coalesce(sum(c.jobs), 0) from millrace.changed_chunks() c) > 20 then raise lock_not_available; end if;
   for chunk in select c.lower, c.upper from millrace.changed_chunks() c loop
     perform millrace.walk_chunk(current, chunk.lower, chunk.upper, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
   end loop;
@@ -198,19 +220,20 @@ begin
     execute format('drop table millrace.%I', leaf);
   end loop;
   delete from millrace.kept_partitions k where k.lower >= current.lower and k.upper <= current.upper;
-  kept_rows := (select coalesce(sum(c.kept_rows), 0) from millrace.retired_chunks c);
-  if kept_rows <= 5000 then
+  if are_few then
     insert into millrace.job_bodies select * from millrace.job_bodies_next;
     insert into millrace.job_attempts select * from millrace.job_attempts_next;
     drop table millrace.job_bodies_next, millrace.job_attempts_next;
   else
-    perform millrace.attach_next(p.name, current.lower, current.upper) from millrace.partitioned() p;
+    for leaf in select p.name from millrace.partitioned() p loop
+      execute format('alter table millrace.%I attach partition millrace.%I for values from (%L) to (%L)', leaf, leaf || '_next', current.lower, current.upper);
+      execute format('alter table millrace.%I drop constraint if exists awaits_swap', leaf || '_rest');
+      perform millrace.name_next(leaf, current.lower);
+    end loop;
     insert into millrace.kept_partitions (lower, upper) values (current.lower, current.upper);
   end if;
   if exists (select 1 from millrace.job_archive_next) then
-    with late as (delete from millrace.job_archive_rest where id >= current.archive_lower and id < current.upper returning *)
-    insert into millrace.job_archive_next select * from late on conflict (id) do nothing;
-    perform millrace.attach_next('job_archive', current.archive_lower, current.upper);
+    perform millrace.name_next('job_archive', current.archive_lower);
   else
     drop table millrace.job_archive_next;
   end if;
@@ -218,13 +241,13 @@ begin
   return 'swapped';
 end $$;
 
-create or replace function millrace.attach_next(of_table text, lower_id uuid, upper_id uuid) returns void language plpgsql as $$
+-- It is attached: the name for the next one is free again, and the constraint that said where its rows belong has done
+-- its work.
+create or replace function millrace.name_next(of_table text, lower_id uuid) returns void language plpgsql as $$
 declare
   leaf text := of_table || to_char(millrace.time_of(lower_id) at time zone 'UTC', '_YYYYMMDD_HH24MISS');
 begin
   execute format('alter table millrace.%I rename to %I', of_table || '_next', leaf);
-  -- Its constraint tells PostgreSQL that every row belongs there.
-  execute format('alter table millrace.%I attach partition millrace.%I for values from (%L) to (%L)', of_table, leaf, lower_id, upper_id);
   execute format('alter table millrace.%I drop constraint in_range', leaf);
 end $$;
 
