@@ -124,6 +124,23 @@ describe('changes on the way', () => {
     await world.expectSound()
   })
 
+  test('P5 every part that was judged already is judged again when its first job goes', async () => {
+    const world = await setup()
+    await world.fill(500, 1)
+    await world.fill(50, 2)
+    await world.clock.advance(38 * DAY)
+    for (let no = 0; no < 4; no++) await world.step({}, 50)
+    const removed = await world.sql(
+      'delete from millrace.jobs where id in (select lower from millrace.retired_chunks) returning id',
+    )
+    expect(removed).toHaveLength(2)
+    await world.settle({}, 50)
+    expect(await world.value('select count(*)::int from millrace.jobs')).toBe(50)
+    expect(await world.value('select count(*)::int from millrace.archived_jobs')).toBe(498)
+    expect(await world.value('select sum(n)::int from millrace.job_daily')).toBe(498)
+    await world.expectSound()
+  })
+
   test('P5 periods that change meanwhile are those that count', async () => {
     const world = await setup()
     const ids = await world.ended(completed, {}, {})

@@ -20,6 +20,7 @@ declare
   judged_by text := md5(row(rule_queues, rule_ended, rule_ages, archive_ms, width_ms)::text);
   chunk_end uuid;
   chunk record;
+  judged int := 0;
 begin
   -- One leader at a time.
   if not pg_try_advisory_xact_lock(hashtextextended('millrace.partitions', 0)) then return 'busy'; end if;
@@ -44,16 +45,12 @@ begin
     update millrace.retirements set walked = chunk_end where lower = current.lower;
     return 'walked';
   end if;
-  select c.* into chunk from millrace.changed_chunks() c limit 1;
-  if found then
-    -- The job that was changed gets a part of its own: should it change again, little is judged again.
-    if chunk.jobs > 10 then
-      select coalesce((select b.id from millrace.job_bodies b where b.id > chunk.changed and b.id < chunk.upper order by b.id limit 1), chunk.upper) into chunk_end;
-      perform millrace.walk_chunk(current, chunk_end, chunk.upper, rule_queues, rule_ended, rule_ages, archive_ms, width_ms) where chunk_end < chunk.upper;
-      perform millrace.walk_chunk(current, chunk.changed, chunk_end, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
-      chunk.upper := chunk.changed;
-    end if;
-    perform millrace.walk_chunk(current, chunk.lower, chunk.upper, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
+  if (select sum(c.jobs) from millrace.changed_chunks() c) > 20 then
+    for chunk in select * from millrace.changed_chunks() c order by c.jobs desc loop
+      perform millrace.walk_changed(current, chunk.lower, chunk.upper, chunk.jobs, chunk.changed, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
+      judged := judged + chunk.jobs;
+      exit when judged >= most;
+    end loop;
     return 'walked';
   end if;
   return millrace.swap_partitions(current, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
@@ -176,6 +173,28 @@ begin
   )
   select coalesce(array_agg(f.id), '{}') into archived from fates f where f.fate = 2;
   insert into millrace.job_archive_next select * from millrace.archive_rows(archived);
+end $$;
+
+-- The same for a part in which a job was changed: this one gets a part of its own, so that little is judged again should
+-- it change again. What is left of changes then is small enough for the swap.
+create or replace function millrace.walk_changed(
+  current millrace.retirements, lower_id uuid, upper_id uuid, jobs int, changed uuid,
+  rule_queues text[], rule_ended int[], rule_ages bigint[], archive_ms bigint, width_ms bigint
+) returns void language plpgsql as $$
+declare
+  next_id uuid := upper_id;
+begin
+  if jobs > 10 then
+    next_id := coalesce((select b.id from millrace.job_bodies b where b.id > changed and b.id < upper_id order by b.id limit 1), upper_id);
+    if next_id < upper_id then
+      perform millrace.walk_chunk(current, next_id, upper_id, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
+    end if;
+    if lower_id < changed then
+      perform millrace.walk_chunk(current, lower_id, changed, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
+      lower_id := changed;
+    end if;
+  end if;
+  perform millrace.walk_chunk(current, lower_id, next_id, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
 end $$;
 
 -- The old partitions go, what stays takes their place.
