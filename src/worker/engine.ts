@@ -270,9 +270,9 @@ export class Engine {
     const { claimed } = run
     run.state = 'running'
     run.startedMs = runtime.clock.monoMs()
-    const timeoutMs = this.#timeoutOf(run)
-    run.dueMs = run.startedMs + timeoutMs
-    this.#deadlines.add(run, timeoutMs)
+    run.timeoutMs = Math.min(claimed.timeoutMs, this.#options.timeoutMaxMs)
+    run.dueMs = run.startedMs + run.timeoutMs
+    this.#deadlines.add(run, run.timeoutMs)
     if (events.has('started')) {
       const { id, name, queue } = claimed
       events.emit('started', { id, name, queue, worker: run.worker, attempt: claimed.attemptCount + 1 })
@@ -281,7 +281,7 @@ export class Engine {
   }
 
   readonly #onDeadline = (run: JobRun): void => {
-    const timeoutMs = this.#timeoutOf(run)
+    const { timeoutMs } = run
     const reason = new MillraceError('JOB_TIMEOUT', `the job ran longer than its timeout of ${timeoutMs} ms`)
     // One turn of the loop first: after a blocked loop the end of this very run may be waiting to be delivered.
     const { clock } = this.#options.runtime
@@ -290,10 +290,6 @@ export class Engine {
       if (run.dueMs <= clock.monoMs()) this.#abort(run, { reason, outcome: { kind: 'timed-out', timeoutMs } })
       else this.#deadlines.add(run, timeoutMs) // it was extended in its last moment
     })
-  }
-
-  #timeoutOf({ claimed }: JobRun): number {
-    return Math.min(claimed.timeoutMs, this.#options.timeoutMaxMs)
   }
 
   #end(run: JobRun, outcome: Outcome): void {

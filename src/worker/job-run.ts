@@ -27,6 +27,8 @@ export class JobRun implements Deadline {
   startedMs = 0
   state: 'buffered' | 'running' | 'ended' = 'buffered'
   dueMs = Infinity
+  /** What its job and its worker allow, whichever is less. */
+  timeoutMs = Infinity
   abortCause: AbortCause | undefined
   #controller: AbortController | undefined
   readonly #onDeadline: (run: JobRun) => void

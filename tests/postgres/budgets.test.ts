@@ -6,8 +6,8 @@ import { postgres } from '../../src/backends/postgres/backend.ts'
 import type { BatchId, ClaimedJob, JobId, NewJob, WorkerId } from '../../src/core/job.ts'
 import { createRuntime } from '../../src/runtime/runtime.ts'
 import type { Backend } from '../../src/store/ports.ts'
-import { freshDatabase, sharedPostgres } from '../support/postgres-server.ts'
-import type { FreshDatabase } from '../support/postgres-server.ts'
+import { startTestPostgres } from '../support/postgres-server.ts'
+import type { TestPostgres } from '../support/postgres-server.ts'
 
 const JOBS = 5_000
 const BULK = 1_000
@@ -16,13 +16,14 @@ const PAYLOAD = JSON.stringify({ seq: 1, to: 'someone@example.com', body: 'x'.re
 const WORKER = 'budget' as WorkerId // an id like any other
 
 const { newId } = createRuntime()
-let database: FreshDatabase
+/** Its own: the log that is counted belongs to the whole server. */
+let database: TestPostgres
 let client: pg.Client
 let backend: Backend
 let claimNo = 0
 
 beforeAll(async () => {
-  database = await freshDatabase(await sharedPostgres(18))
+  database = await startTestPostgres({ version: 18 })
   client = new pg.Client({ connectionString: database.url })
   await client.connect()
   backend = postgres({ url: database.url })
@@ -33,7 +34,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await backend.stop()
   await client.end()
-  await database.drop()
+  await database.stop()
 })
 
 describe('what a job costs the database', () => {

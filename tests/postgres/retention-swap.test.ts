@@ -1,5 +1,6 @@
 // A partition is retired while others work: changes on the way, readers in the way, two leaders, many survivors.
 import { describe, expect, test } from 'vitest'
+import { createMigrator } from '../../src/backends/postgres/migrate.ts'
 import { decideRemove, decideReplay } from '../../src/core/decide.ts'
 import type { JobId } from '../../src/core/job.ts'
 import type { Transition } from '../../src/core/transition.ts'
@@ -127,7 +128,6 @@ describe('changes on the way', () => {
   test('P5 every part that was judged already is judged again when its first job goes', async () => {
     const world = await setup()
     await world.fill(500, 1)
-    await world.fill(50, 2)
     await world.clock.advance(38 * DAY)
     for (let no = 0; no < 4; no++) await world.step({}, 50)
     const removed = await world.sql(
@@ -135,7 +135,7 @@ describe('changes on the way', () => {
     )
     expect(removed).toHaveLength(2)
     await world.settle({}, 50)
-    expect(await world.value('select count(*)::int from millrace.jobs')).toBe(50)
+    expect(await world.value('select count(*)::int from millrace.jobs')).toBe(0)
     expect(await world.value('select count(*)::int from millrace.archived_jobs')).toBe(498)
     expect(await world.value('select sum(n)::int from millrace.job_daily')).toBe(498)
     await world.expectSound()
@@ -211,6 +211,7 @@ describe('much that stays', () => {
     await world.clock.advance(8 * DAY)
     await world.settle()
     await world.fill(4_000, 2)
+    await world.fill(10_000, 1)
     await world.clock.advance(31 * DAY)
     await world.settle()
     expect(await world.partitions()).toContain('20300103_000000')
@@ -228,6 +229,40 @@ describe('much that stays', () => {
     expect(await world.value('select count(*)::int from millrace.job_bodies')).toBe(0)
     expect(await world.sql('select * from millrace.kept_partitions')).toEqual([])
     await world.expectSound()
+  })
+
+  test('P5 a partition of which most must stay is left as it is, and the others are deleted from it', async () => {
+    const world = await setup()
+    await world.queues.configure('slow', { retention: { completedMs: 100 * DAY, failedMs: null, cancelledMs: null } })
+    await world.fill(4_000, 1, 'slow')
+    await world.fill(500, 1)
+    await world.clock.advance(38 * DAY)
+    await world.settle()
+    expect(await world.partitions()).toContain('20300103')
+    expect(await world.value('select count(*)::int from millrace.job_bodies_20300103')).toBe(4_000)
+    expect(await world.value('select count(*)::int from millrace.archived_jobs')).toBe(500)
+    expect(await world.sql("select 1 from pg_trigger where tgname = 'mark_change'")).toEqual([])
+    await world.expectSound()
+    await world.clock.advance(70 * DAY)
+    await world.settle()
+    expect(await world.value('select count(*)::int from millrace.job_bodies')).toBe(0)
+    await world.clock.advance(300 * DAY)
+    await world.settle()
+    expect(await world.partitions()).not.toContain('20300103')
+    await world.expectSound()
+  })
+
+  test('P5 the schema can be taken down in the middle of it', async () => {
+    const world = await setup()
+    await world.ended(completed, {})
+    await world.clock.advance(38 * DAY)
+    await untilWalked(world)
+    const migrator = createMigrator({ url: world.url })
+    await migrator.down(0)
+    await migrator.close()
+    expect(await world.sql("select tablename from pg_tables where schemaname = 'millrace'")).toEqual([
+      { tablename: 'test_clock' },
+    ])
   })
 
   test('P5 a big default partition is not read through under the lock', async () => {

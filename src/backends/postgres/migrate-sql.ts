@@ -121,8 +121,21 @@ const LEFT_OVER = `select kind, id from jsonb_to_recordset(coalesce((
 
 export const DROP_LEFT_OVER = dropAll(LEFT_OVER)
 
+/** Retention puts triggers on partitions that it is about to drop; they would keep the functions they call. */
+const DROP_PARTITION_TRIGGERS = `do $triggers$
+declare command text;
+begin
+  for command in
+    select format('drop trigger %I on %s', t.tgname, t.tgrelid::regclass)
+    from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_proc p on p.oid = t.tgfoid
+    where c.relnamespace = to_regnamespace(:'schema') and c.relispartition and p.pronamespace = c.relnamespace and not t.tgisinternal
+  loop
+    execute command;
+  end loop;
+end $triggers$`
+
 /** Nothing was written since a moment ago, so all that is on record is left over. */
-export const DROP_FUNCTIONS = `${REMEMBER_CATALOG};\n${DROP_LEFT_OVER}`
+export const DROP_FUNCTIONS = `${DROP_PARTITION_TRIGGERS};\n${REMEMBER_CATALOG};\n${DROP_LEFT_OVER}`
 
 /** Only the schema stands between a function and everybody; a grant of usage must not open them all. */
 export const CLOSE_FUNCTIONS = 'revoke execute on all routines in schema :schema from public'

@@ -10,4 +10,3 @@ drop table if exists
   millrace.ready, millrace.job_bodies, millrace.job_queues cascade;
 drop sequence if exists millrace.entry_seq, millrace.lease_seq, millrace.note_version_seq;
 drop type if exists millrace.job_change, millrace.job_place cascade;
-drop function if exists millrace.mark_change();

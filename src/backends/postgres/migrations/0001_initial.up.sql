@@ -408,6 +408,8 @@ create table millrace.retirements (
   archive_lower uuid not null,
   walked uuid not null,
   rules text not null,
+  jobs bigint not null default 0,
+  kept_rows bigint not null default 0,
   is_swapped boolean not null default false,
   started_at timestamptz not null
 );
@@ -426,22 +428,11 @@ create table millrace.retired_changes (
   id uuid not null
 );
 create index retired_changes_id on millrace.retired_changes (id);
--- Partitions that hold such rows, and nothing else, already.
+-- Partitions of which this was done already, or which are better left as they are: what is due in them is deleted exactly.
 create table millrace.kept_partitions (
   lower uuid primary key,
   upper uuid not null
 );
-
--- On partitions of that range only. Here and not with the functions: while a trigger needs it, it cannot be dropped.
-create function millrace.mark_change() returns trigger language plpgsql as $$
-begin
-  if tg_argv[0] = 'id' then
-    insert into millrace.retired_changes (id) values (case when tg_op = 'DELETE' then old.id else new.id end);
-  else
-    insert into millrace.retired_changes (id) values (case when tg_op = 'DELETE' then old.job_id else new.job_id end);
-  end if;
-  return null;
-end $$;
 
 -- A job on its way from one place to the next, with what its body says about gates.
 create type millrace.job_place as (

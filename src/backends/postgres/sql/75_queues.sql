@@ -51,3 +51,16 @@ begin
   changed := true;
   rings := millrace.rung();
 end $$;
+
+-- No job without a queue. A foreign key would ask for each inserted job; queues are deleted by hand, if at all.
+create or replace function millrace.keep_queue_of_jobs() returns trigger language plpgsql as $$
+begin
+  if exists (select 1 from millrace.job_bodies where queue_id = old.id) then
+    raise exception 'queue % has jobs', old.name
+      using errcode = '23503', hint = 'delete its jobs first, or pause it: update millrace.job_queues set is_active = false';
+  end if;
+  return old;
+end $$;
+
+create or replace trigger keep_queue_of_jobs before delete on millrace.job_queues
+for each row execute function millrace.keep_queue_of_jobs();

@@ -7,6 +7,7 @@
 -- Nothing is deleted row by row, and no reader sees half of it. Counters follow part by part.
 --
 --   none → begin_retirement → walk_chunk … (again for changed parts) → swap_partitions → count_chunk … → none
+--                                        ↘ leave_partitions: most of it must stay, so a copy would gain nothing
 
 -- One bounded step: 'none' there is nothing to do, 'busy' somebody is in the way, else what was done: call again.
 create or replace function millrace.retire_step(
@@ -35,14 +36,16 @@ begin
     delete from millrace.job_bodies_next;
     delete from millrace.job_attempts_next;
     delete from millrace.job_archive_next;
-    update millrace.retirements set walked = current.lower, rules = judged_by, started_at = millrace.now_at();
+    update millrace.retirements set walked = current.lower, rules = judged_by, started_at = millrace.now_at(), jobs = 0, kept_rows = 0;
     return 'walked';
   end if;
   if current.walked < current.upper then
     select b.id into chunk_end from millrace.job_bodies b where b.id >= current.walked and b.id < current.upper order by b.id offset most limit 1;
     chunk_end := coalesce(chunk_end, current.upper);
     perform millrace.walk_chunk(current, current.walked, chunk_end, rule_queues, rule_ended, rule_ages, archive_ms, width_ms);
-    update millrace.retirements set walked = chunk_end where lower = current.lower;
+    update millrace.retirements r set walked = chunk_end, jobs = r.jobs + c.jobs, kept_rows = r.kept_rows + c.kept_rows
+    from millrace.retired_chunks c where c.lower = current.walked and r.lower = current.lower returning r.* into current;
+    if current.jobs >= 20000 and current.kept_rows > current.jobs then perform millrace.leave_partitions(current); end if;
     return 'walked';
   end if;
   if (select sum(c.jobs) from millrace.changed_chunks() c) > 20 then
@@ -59,8 +62,8 @@ exception when lock_not_available or deadlock_detected then
 end $$;
 
 -- Finds the oldest range that is due and makes the tables beside it. Partitions that were retired before are joined
--- with the one after them up to 13 widths (a quarter of a year), so that a long period of failed jobs is a handful of
--- partitions; they go when the longest rule is over.
+-- with the one after them up to 13 widths (a quarter of a year), if that one is no smaller, so that a long period of
+-- failed jobs is a handful of partitions; they go when the longest rule is over.
 create or replace function millrace.begin_retirement(rule_queues text[], rule_ended int[], rule_ages bigint[], width_ms bigint, rules text)
 returns text language plpgsql as $$
 declare
@@ -80,7 +83,8 @@ begin
   where p.upper <= bulk_id and not exists (select 1 from millrace.kept_partitions k where k.lower = p.lower) order by p.lower limit 1;
   if found then
     select k.lower into lower_id from millrace.kept_partitions k
-    where k.upper = archive_id and millrace.ms_of(millrace.time_of(upper_id)) - millrace.ms_of(millrace.time_of(k.lower)) <= 13 * width_ms;
+    where k.upper = archive_id and millrace.ms_of(millrace.time_of(upper_id)) - millrace.ms_of(millrace.time_of(k.lower)) <= 13 * width_ms
+      and millrace.bytes_in(k.lower, k.upper) <= millrace.bytes_in(archive_id, upper_id);
     lower_id := coalesce(lower_id, archive_id);
   else
     select k.lower, k.upper, k.upper into lower_id, upper_id, archive_id from millrace.kept_partitions k
@@ -108,9 +112,24 @@ begin
   return 'begun';
 end $$;
 
+-- The trigger on partitions of the range that is being retired.
+create or replace function millrace.mark_change() returns trigger language plpgsql as $$
+begin
+  if tg_argv[0] = 'id' then
+    insert into millrace.retired_changes (id) values (case when tg_op = 'DELETE' then old.id else new.id end);
+  else
+    insert into millrace.retired_changes (id) values (case when tg_op = 'DELETE' then old.job_id else new.job_id end);
+  end if;
+  return null;
+end $$;
+
 create or replace function millrace.leaves_in(lower_id uuid, upper_id uuid) returns text[] language sql stable as $$
   select array_agg(p.leaf) from millrace.partitioned() t cross join lateral millrace.time_partitions(t.name) p
   where p.lower >= lower_id and p.upper <= upper_id
+$$;
+
+create or replace function millrace.bytes_in(lower_id uuid, upper_id uuid) returns numeric language sql stable as $$
+  select sum(pg_total_relation_size(to_regclass('millrace.' || quote_ident(l.leaf)))) from unnest(millrace.leaves_in(lower_id, upper_id)) as l(leaf)
 $$;
 
 -- Parts that were judged before a change in them, with one of the jobs that were changed.
@@ -215,6 +234,10 @@ begin
     return 'busy';
   end if;
   if not are_few then
+    if current.kept_rows > current.jobs then
+      perform millrace.leave_partitions(current);
+      return 'left';
+    end if;
     waits := millrace.ready_rest('swap', current.lower, current.upper);
     if waits is not null then return waits; end if;
   end if;
@@ -258,6 +281,24 @@ begin
   end if;
   update millrace.retirements set is_swapped = true where lower = current.lower;
   return 'swapped';
+end $$;
+
+-- Too much of it must stay: what is due in it is deleted exactly from now on. It is looked at again when the longest rule
+-- is over.
+create or replace function millrace.leave_partitions(current millrace.retirements) returns void language plpgsql as $$
+declare
+  leaf text;
+begin
+  foreach leaf in array millrace.leaves_in(current.lower, current.upper) loop
+    execute format('drop trigger mark_change on millrace.%I', leaf);
+  end loop;
+  insert into millrace.kept_partitions (lower, upper) select p.lower, p.upper from millrace.time_partitions('job_bodies') p
+  where p.lower >= current.lower and p.upper <= current.upper on conflict do nothing;
+  drop table millrace.job_bodies_next, millrace.job_attempts_next, millrace.job_archive_next;
+  delete from millrace.retired_chunks;
+  delete from millrace.retired_changes;
+  delete from millrace.retirements where lower = current.lower;
+  update millrace.retention_marks m set through = least(m.through, millrace.time_of(current.lower)) where m.scope like 'held%';
 end $$;
 
 -- It is attached: the name for the next one is free again, and the constraint that said where its rows belong has done
