@@ -106,6 +106,8 @@ const CLOCK_AND_BROOM = `
     for name in
       select c.relname from pg_class c where c.relnamespace = 'millrace'::regnamespace and c.relkind = 'r'
         and c.relname not in ('test_clock', 'schema_migrations', 'schema_functions')
+      -- A queue that has jobs cannot be deleted.
+      order by c.relname = 'job_queues'
     loop
       execute format('delete from millrace.%I', name);
     end loop;
