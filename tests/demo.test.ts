@@ -41,7 +41,7 @@ describe('the demo', { timeout: 4 * DEMO_MAX_MS }, () => {
     expectRightRound(first)
 
     const stopped = await demo([], dir, 'a round of jobs is enqueued')
-    expect(stopped.output).toMatch(/^jobs of earlier runs: .*completed 1\d\d, failed 3, cancelled 1$/m)
+    expect(stopped.output).toMatch(/^jobs of earlier runs: .*completed \d{2,3}, failed 3, cancelled 1$/m)
     expect(stopped.output).toMatch(/^their last dead letters\n( {2}\S+: .* \(\d attempts?\)\n){3}/m)
     expectGracefulStop(stopped)
     expect(stopped.server, 'the state file names the server').toBeDefined()
@@ -50,7 +50,7 @@ describe('the demo', { timeout: 4 * DEMO_MAX_MS }, () => {
     const second = await demo(['--once'], dir)
     expect(second.output).toMatch(/^not ended: \d+; this run goes on from there$/m)
     expect(second.output, 'nothing is left of three rounds').toMatch(
-      /^in the store: completed 3\d\d, failed \d+, cancelled 3$/m,
+      /^in the store: completed [23]\d\d, failed \d+, cancelled 3$/m,
     )
     expectRightRound(second)
     await untilGone(readState(join(dir, '.millrace', 'state.json')))
