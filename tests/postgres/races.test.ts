@@ -50,8 +50,11 @@ async function somebodyWaits(): Promise<void> {
   await expect
     .poll(
       async () =>
-        (await other.query(`select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`))
-          .rowCount,
+        (
+          await other.query(
+            `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+          )
+        ).rowCount,
       { timeout: 5_000, interval: 10 },
     )
     .toBeGreaterThan(0)
@@ -97,7 +100,12 @@ describe('two sessions that meet', () => {
 
   test('J2 a repeated insert into a batch that was sealed meanwhile knows its jobs', async () => {
     const batch = newId() as BatchId // minted here
-    await backend.batches.create({ id: batch, name: 'b', meta: null, callbacks: { complete: null, success: null, failure: null } })
+    await backend.batches.create({
+      id: batch,
+      name: 'b',
+      meta: null,
+      callbacks: { complete: null, success: null, failure: null },
+    })
     const joined = job({ batch })
     await other.query('begin')
     const row = { id: joined.id, queue: 'q', name: 'noop', payload: '{}', timeout_ms: 1_000, batch }
