@@ -21,7 +21,6 @@ import { Listener } from './listener.ts'
 import { ensureSchema } from './migrate-start.ts'
 import { postgresNotes } from './notes.ts'
 import { postgresQuery } from './query.ts'
-import { QueueSettingsCache } from './queue-cache.ts'
 import { postgresQueues } from './queues.ts'
 import { beginPartitions } from './retention.ts'
 import { postgresSchedules } from './schedules.ts'
@@ -80,12 +79,11 @@ export function postgres(options: PostgresOptions): Backend & Diagnosable {
     onBack: () => doorbell.ringEverything(),
   })
   const store: PostgresStore = { connections, schema, doorbell, clock, logger }
-  const cache = new QueueSettingsCache()
-  const cycle = createCycle(store, cache)
+  const cycle = createCycle(store)
   return {
     jobs: postgresJobs(store, cycle),
     query: postgresQuery(store),
-    queues: postgresQueues(store, cache),
+    queues: postgresQueues(store),
     schedules: postgresSchedules(store),
     batches: postgresBatches(store),
     limits: postgresLimits(store),

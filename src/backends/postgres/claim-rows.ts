@@ -9,6 +9,8 @@ export interface CycleHead {
   readonly verdicts?: readonly string[]
   readonly refused?: 'worker-dead' | 'superseded'
   readonly paused?: readonly string[]
+  /** Position of a queue (from 1), its share of lower lanes, the bounds of its lanes. */
+  readonly lanes?: readonly (readonly [number, number, number, number])[]
   readonly rings?: string
 }
 

@@ -1,6 +1,7 @@
 // Settle and claim in one round trip. Completions that nothing hangs on travel as arrays and are settled set by set;
 // everything else travels as JSON, in order.
 import { LIMITS } from '../../core/limits.ts'
+import { DEFAULT_LANES } from '../../core/priority.ts'
 import { isFinal } from '../../core/job.ts'
 import type { ClaimedJob, WorkerId } from '../../core/job.ts'
 import type { Transition, Verdict } from '../../core/transition.ts'
@@ -12,7 +13,7 @@ import type { ClaimedRow, CycleHead } from './claim-rows.ts'
 import type { Value } from './connections.ts'
 import { Floors } from './floors.ts'
 import { LaneShare } from './lanes.ts'
-import type { QueueSettingsCache } from './queue-cache.ts'
+import type { LaneSettings } from './lanes.ts'
 import { statement } from './store.ts'
 import type { PostgresStore } from './store.ts'
 import { bigintArray, intArray, textArray, uuidArray } from './wire.ts'
@@ -32,7 +33,7 @@ export interface Cycle {
   forget(worker: WorkerId): Promise<void>
 }
 
-export function createCycle(store: PostgresStore, settings: QueueSettingsCache): Cycle {
+export function createCycle(store: PostgresStore): Cycle {
   const sql = 'select * from millrace.cycle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)'
   const claiming = statement(store, 'jobs.claim', sql)
   const applying = statement(store, 'jobs.apply', 'select millrace.settle_jobs($1, $2, $3, $4, $5)')
@@ -61,9 +62,8 @@ export function createCycle(store: PostgresStore, settings: QueueSettingsCache):
       const limit = isUsedUp ? 0 : Math.min(request.limit, LIMITS.claimBatchMax)
       if (!isUsedUp) claimNos.set(request.worker, request.claimNo)
       const parts = splitSettle(request.settle ?? [])
-      const known = queues.map((queue) => settings.laneSettings(queue))
       const floors = queues.map((queue) => viewOf(queue).floors.get())
-      const owed = queues.map((queue, index) => viewOf(queue).share.owed(limit, known[index]!))
+      const passed = queues.map((queue) => viewOf(queue).share.passed)
       const rows = await store.connections.runOrdered(request.worker, claiming, [
         request.worker,
         request.claimNo,
@@ -71,8 +71,8 @@ export function createCycle(store: PostgresStore, settings: QueueSettingsCache):
         limit,
         request.leaseMs ?? null,
         ...floorValues(floors),
-        intArray(owed.map(([normal]) => normal)),
-        intArray(owed.map(([, low]) => low)),
+        intArray(passed.map(([normal]) => normal)),
+        intArray(passed.map(([, low]) => low)),
         ...settleValues(parts),
       ])
       const head = parseHead(rows[0])
@@ -83,7 +83,7 @@ export function createCycle(store: PostgresStore, settings: QueueSettingsCache):
         const { floors: learned, share } = viewOf(queue)
         const own = queues.length === 1 ? claimed : claimed.filter(({ queueIndex }) => queueIndex === index)
         learned.learn(own, floors[index]!.length === 0)
-        for (const { job } of share.order(own, known[index]!, isFull)) jobs.push(job)
+        for (const { job } of share.order(own, lanesOf(head, index), isFull)) jobs.push(job)
       }
       store.doorbell.ringAll(head.rings)
       return {
@@ -110,6 +110,13 @@ export function createCycle(store: PostgresStore, settings: QueueSettingsCache):
       await store.connections.endOrdered(worker)
     },
   }
+}
+
+/** The settings of a queue at the moment of the claim; one that nothing was claimed from does not need them. */
+function lanesOf({ lanes = [] }: CycleHead, index: number): LaneSettings {
+  const found = lanes.find(([position]) => position === index + 1)
+  if (found === undefined) return { lanes: DEFAULT_LANES, lowerLaneShare: 0 }
+  return { lanes: [found[2], found[3]], lowerLaneShare: found[1] }
 }
 
 interface SettleParts {

@@ -1,5 +1,5 @@
 // The share of the lower lanes, kept per queue by this process: how many starts each lane has watched go by, and
-// so how many starts of the next claim it is owed. Refines core/priority.ts `pickLane`, which orders the reply.
+// so how many starts of the next claim are theirs (sql/60_claim.sql). Refines core/priority.ts `pickLane`, which orders the reply.
 import { laneOf, pickLane } from '../../core/priority.ts'
 import type { LaneBounds, PassedOver } from '../../core/priority.ts'
 
@@ -11,10 +11,9 @@ export interface LaneSettings {
 export class LaneShare {
   readonly #passed: PassedOver = [0, 0, 0]
 
-  /** Starts owed to the normal and to the low lane among the next `count`. */
-  owed(count: number, { lowerLaneShare: share }: LaneSettings): readonly [normal: number, low: number] {
-    if (share === 0) return [0, 0]
-    return [due(count, this.#passed[1], share), due(count, this.#passed[2], Math.max(share - 1, 2))]
+  /** Starts that the normal and the low lane have watched go by. */
+  get passed(): readonly [normal: number, low: number] {
+    return [this.#passed[1], this.#passed[2]]
   }
 
   /** Puts claimed jobs into the order of their starts. `isFull`: others may wait behind them. */
@@ -55,9 +54,4 @@ export class LaneShare {
       else this.#passed[lane] += starts
     }
   }
-}
-
-function due(count: number, passed: number, period: number): number {
-  const first = Math.max(period - passed, 1)
-  return count < first ? 0 : 1 + Math.floor((count - first) / period)
 }

@@ -7,7 +7,6 @@ import { defaultQueue } from '../../store/queue-defaults.ts'
 import type { QueueChange, QueueRecord, QueueSettings, QueueStore } from '../../store/queue-store.ts'
 import { CONFIG_TOPIC, SCHEDULED_TOPIC, readyTopic } from '../../store/wakeups.ts'
 import type { Value } from './connections.ts'
-import type { QueueSettingsCache } from './queue-cache.ts'
 import { prepared } from './store.ts'
 import type { PostgresStore } from './store.ts'
 import { isAbsent, msOf } from './row.ts'
@@ -17,7 +16,7 @@ const COLUMNS = `q.name, q.default_priority, q.default_attempts, q.is_active, q.
   q.rate::text, q.per_key_rate::text, q.retain_completed_ms, q.retain_failed_ms, q.retain_cancelled_ms, q.lower_lane_share,
   q.lane_high_max, q.lane_normal_max, millrace.ms_of(q.created_at), q.version`
 
-export function postgresQueues(store: PostgresStore, cache: QueueSettingsCache): QueueStore {
+export function postgresQueues(store: PostgresStore): QueueStore {
   const ensure = prepared(store, 'queues.ensure', 'select millrace.ensure_queue($1)')
   const configure = prepared(
     store,
@@ -29,7 +28,7 @@ export function postgresQueues(store: PostgresStore, cache: QueueSettingsCache):
 
   async function read(name: string): Promise<QueueRecord | null> {
     const [row] = await get(name)
-    return row === undefined ? null : cache.learn(parseQueue(row))
+    return row === undefined ? null : parseQueue(row)
   }
 
   return {
@@ -64,7 +63,7 @@ export function postgresQueues(store: PostgresStore, cache: QueueSettingsCache):
     },
     get: read,
     async list() {
-      return (await list()).map((row) => cache.learn(parseQueue(row)))
+      return (await list()).map(parseQueue)
     },
   }
 }

@@ -1,5 +1,4 @@
-// What the ports of this backend share: connections, the schema its statements name, the doorbell, and the settings
-// of queues as far as claims need them.
+// What the ports of this backend share: connections, the schema its statements name, and the doorbell.
 import type { Clock } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Connections, Statement, Value } from './connections.ts'

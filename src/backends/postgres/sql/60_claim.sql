@@ -38,13 +38,18 @@ begin
   return picked;
 end $$;
 
--- The first row of the reply is the head: verdicts, paused queues, refusal, rings. The others are jobs.
+-- Of so many starts, how many a waiting lane is owed that has watched others go by: src/core/priority.ts pickLane.
+create or replace function millrace.lane_owed(starts int, passed int, period int) returns int language sql immutable parallel safe as $$
+  select case when starts < greatest(period - passed, 1) then 0 else 1 + (starts - greatest(period - passed, 1)) / period end
+$$;
+
+-- The first row of the reply is the head: verdicts, paused queues, refusal, lanes, rings. The others are jobs.
 create or replace function millrace.cycle(
   for_worker text, claim_no bigint, queues text[], most int, lease_ms bigint,
   -- Floors, sorted by queue (position in `queues`, from 1) and priority.
   floor_queues int[], floor_priorities int[], floor_seqs bigint[],
-  -- Starts that this claim owes to waiting lower lanes, by position in `queues`.
-  normal_owed int[], low_owed int[],
+  -- Starts that lower lanes have watched go by, as far as this process knows, by position in `queues`.
+  normal_passed int[], low_passed int[],
   done_ids uuid[], done_leases bigint[], done_ran_ms int[], done_results text[], changes json
 ) returns table (
   head text, id uuid, lease bigint, queue int, seq bigint, priority smallint, attempts smallint, crashes smallint, name text, payload text,
@@ -72,6 +77,8 @@ declare
   floors_from int[];
   floors_seq bigint[];
   last_priority int;
+  owed int;
+  lanes json[] := '{}';
   first_lease bigint;
 begin
   if cardinality(done_ids) > 0 then
@@ -91,6 +98,7 @@ begin
         continue;
       end if;
       queue_positions := queue_positions || position;
+      lanes := lanes || json_build_array(position, settings.lower_lane_share, settings.lane_high_max, settings.lane_normal_max);
       queue_ids := queue_ids || settings.id;
       limited := limited || (settings.rate is not null);
       key_limited := key_limited || (settings.per_key_rate is not null);
@@ -107,13 +115,16 @@ begin
         -- The claim is full: a lower lane may be waiting behind it, and this many of the starts are owed to it.
         select r.priority into last_priority from millrace.ready r where r.ctid = own[cardinality(own)];
         extra_rows := '{}';
-        if last_priority <= settings.lane_high_max and normal_owed[position] > 0 then
+        owed := millrace.lane_owed(cardinality(own), normal_passed[position], settings.lower_lane_share);
+        if last_priority <= settings.lane_high_max and owed > 0 then
           extra_rows := millrace.pick_ready(settings.id, settings.lane_high_max + 1, settings.lane_normal_max,
-            least(normal_owed[position], cardinality(own)), floors_from, floors_seq);
+            least(owed, cardinality(own)), floors_from, floors_seq);
         end if;
-        if last_priority <= settings.lane_normal_max and low_owed[position] > 0 and cardinality(extra_rows) < cardinality(own) then
+        -- One start earlier than the normal lane, so that both keep their bound when they come due together.
+        owed := millrace.lane_owed(cardinality(own), low_passed[position], greatest(settings.lower_lane_share - 1, 2));
+        if last_priority <= settings.lane_normal_max and owed > 0 and cardinality(extra_rows) < cardinality(own) then
           extra_rows := extra_rows || millrace.pick_ready(settings.id, settings.lane_normal_max + 1, 32767,
-            least(low_owed[position], cardinality(own) - cardinality(extra_rows)), floors_from, floors_seq);
+            least(owed, cardinality(own) - cardinality(extra_rows)), floors_from, floors_seq);
         end if;
         if cardinality(extra_rows) > 0 then own := own[1:cardinality(own) - cardinality(extra_rows)] || extra_rows; end if;
       end if;
@@ -133,7 +144,7 @@ begin
     if not found then refused := 'worker-dead'; end if;
   end if;
 
-  head := nullif(json_strip_nulls(json_build_object('unapplied', unapplied, 'verdicts', verdicts, 'refused', refused, 'rings', millrace.rung(),
+  head := nullif(json_strip_nulls(json_build_object('unapplied', unapplied, 'verdicts', verdicts, 'refused', refused, 'rings', millrace.rung(), 'lanes', case when cardinality(picked) > 0 then lanes end,
     'paused', case when cardinality(paused) > 0 then paused end))::text, '{}');
   return next;
   if cardinality(picked) = 0 then return; end if;
