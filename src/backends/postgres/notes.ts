@@ -31,9 +31,10 @@ export function postgresNotes(store: PostgresStore): NoteStore {
   const prune = prepared(
     store,
     'notes.prune',
+    // The array is made once; a subquery with a limit may be run again for every row, and takes more each time.
     `with gone as (
-       delete from millrace.notes where (space, key) in (
-         select space, key from millrace.notes where expires_at <= millrace.now_at() limit $1 for update skip locked) returning 1)
+       delete from millrace.notes where ctid = any(array(
+         select ctid from millrace.notes where expires_at <= millrace.now_at() limit $1 for update skip locked)) returning 1)
      select count(*) from gone`,
   )
 
