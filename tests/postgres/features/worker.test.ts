@@ -159,10 +159,10 @@ describe('postgres', () => {
       await yardstick.close()
       const shareOf = (list: readonly number[], share: number): number =>
         list.toSorted((a, b) => a - b)[Math.ceil(rounds * share) - 1]!
-      // The yardstick takes about a millisecond on a quiet machine; a busy one gets as many times more.
+      // The yardstick takes about a millisecond on a quiet machine; a busy one gets as many times more, and its stalls.
       const scale = Math.max(shareOf(plain, 0.5), 1)
       expect(shareOf(waits, 0.5)).toBeLessThanOrEqual(5 * scale)
-      expect(shareOf(waits, 0.99)).toBeLessThanOrEqual(20 * scale)
+      expect(shareOf(waits, 0.99)).toBeLessThanOrEqual(20 * scale + shareOf(plain, 0.99))
     },
   )
 })
