@@ -119,7 +119,7 @@ begin
     select x.id from millrace.scheduled x where x.run_at <= now_at and x.queue_id <> all(busy) order by x.run_at limit most for update skip locked
   ), moved as (
     delete from millrace.scheduled s using due d, millrace.job_queues q
-    where s.id = d.id and q.id = s.queue_id and not q.is_limited and s.hooks & 512 = 0
+    where s.id = d.id and q.id = s.queue_id and not q.is_limited and s.hooks & 512 = 0 and s.queue_id <> all(gated)
     returning s.id, s.run_at, s.queue_id, s.priority, s.attempts, s.crashes, s.hooks
   ), entered as (
     insert into millrace.ready (seq, run_at, ready_at, id, queue_id, priority, attempts, crashes, hooks)
