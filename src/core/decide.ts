@@ -199,6 +199,7 @@ export interface Report {
   readonly logLines?: readonly LogLine[]
   /** Index of the first of these lines within the run, so that a repeated report adds nothing. */
   readonly logFrom?: number
+  readonly ifFree?: true
 }
 
 export function decideReport(run: { readonly id: JobId; readonly lease: LeaseNumber }, report: Report): Transition {

@@ -31,6 +31,8 @@ export interface Transition {
   readonly logLines?: readonly LogLine[]
   /** Index of the first line within the run, so that a repeated report adds nothing. */
   readonly logFrom?: number
+  /** Of a report: when somebody else has locked the job, the verdict is `busy` instead of a wait. */
+  readonly ifFree?: true
   /** How long the run took on the monotonic clock of the worker. */
   readonly ranMs?: number
   /** Goes into the audit row. */
@@ -53,6 +55,7 @@ export interface Transition {
  * - `stale`: the guard does not hold; the decision is void.
  * - `conflict`: a replay whose unique key is held by another live job.
  * - `missing`: there is no such job.
+ * - `busy`: with `ifFree` only: a transaction has locked the job; nothing happened.
  */
-export const VERDICTS = ['applied', 'alternative', 'already', 'stale', 'conflict', 'missing'] as const
+export const VERDICTS = ['applied', 'alternative', 'already', 'stale', 'conflict', 'missing', 'busy'] as const
 export type Verdict = (typeof VERDICTS)[number]

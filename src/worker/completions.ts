@@ -18,7 +18,7 @@ import type { Runtime } from '../runtime/runtime.ts'
 import type { Backend } from '../store/ports.ts'
 import type { JobRun } from './job-run.ts'
 import type { Settlement } from './pump.ts'
-import { unsentReport } from './reports.ts'
+import { openReport } from './reports.ts'
 
 export interface CompletionsOptions {
   readonly runtime: Runtime
@@ -40,7 +40,6 @@ interface Question {
 
 /** Each may keep a connection waiting, until the store gives up or the transaction ends. */
 const ASKED_MAX = 4
-const REPORTS_WAIT_MS = 1_000
 const BACKOFF_MIN_MS = 100
 const BACKOFF_MAX_MS = 5_000
 
@@ -64,7 +63,6 @@ export class Completions {
     const { runtime, backend, connection, policyOf } = this.#options
     if (backend.inside === undefined) throw notTransactional(connection)
     const inside = backend.inside(tx)
-    await this.#reportsBack(run)
     if (run.over) throw leaseLost('it has ended')
     const { clock, random } = runtime
     const end = { outcome: { kind: 'done', result }, ranMs: clock.monoMs() - run.startedMs, nowMs: 0 } as const
@@ -72,8 +70,9 @@ export class Completions {
     const before = run.completion
     // From here on only the store knows, also when the answer is lost.
     run.completion = completion
-    // What it reported goes along, and stays with the run: after a rollback it has to be sent again.
-    const verdict = (await inside.apply([...unsentReport(run), completion])).at(-1) ?? 'missing'
+    // What it reported goes along, also what is on its way: that finds the job locked, or ended. It stays with the run:
+    // after a rollback it has to be sent again.
+    const verdict = (await inside.apply([...openReport(run), completion])).at(-1) ?? 'missing'
     if (verdict === 'applied') return
     if (verdict === 'already') throw leaseLost('an earlier transaction of it has completed the job')
     run.completion = before
@@ -98,21 +97,6 @@ export class Completions {
     this.#stopped = true
     for (const timer of this.#timers) timer.cancel()
     this.#timers.clear()
-  }
-
-  /**
-   * A report that arrives after the completion waits for the transaction, and the worker with it. But it may be waiting
-   * for that very transaction now, which has locked the job for another reason: so not for long.
-   */
-  #reportsBack(run: JobRun): Promise<void> | undefined {
-    if (run.reportsOut === 0) return undefined
-    return new Promise((resolve) => {
-      const timer = this.#options.runtime.clock.timer(REPORTS_WAIT_MS, resolve)
-      run.onReportsBack.push(() => {
-        timer.cancel()
-        resolve()
-      })
-    })
   }
 
   #read(question: Question): void {
@@ -168,7 +152,7 @@ export class Completions {
     const { run, otherwise } = question
     let verdicts: readonly Verdict[]
     try {
-      verdicts = await this.#options.backend.jobs.apply([...unsentReport(run), otherwise])
+      verdicts = await this.#options.backend.jobs.apply([...openReport(run), otherwise])
     } catch (error) {
       this.#later(question, error, () => {
         this.#unasked.push(question)

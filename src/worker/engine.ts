@@ -61,7 +61,7 @@ export class Engine {
   readonly #options: EngineOptions
   /** Claimed and without a verdict. A job may be claimed again while an older run of it still ends: the newest counts. */
   readonly #runs = new Map<JobId, JobRun>()
-  readonly #reports = new Reports()
+  readonly #reports: Reports
   readonly #deadlines: Deadlines
   readonly #executor: Executor
   readonly #dispatch: Dispatch
@@ -81,13 +81,14 @@ export class Engine {
     const { runtime, backend, events, connection, onFailed, slots } = options
     this.#verdicts = { events, logger: runtime.logger, connection, onFailed }
     this.#deadlines = new Deadlines(runtime.clock)
+    this.#reports = new Reports({ clock: runtime.clock, onWaiting: () => this.#pump.wake() })
     this.#executor = new Executor({
       clock: runtime.clock,
       middleware: options.middleware,
       host: {
         clock: runtime.clock,
         services: (run) => options.services(run.claimed, () => !run.over),
-        onReport: (run) => this.#report(run),
+        onReport: (run) => this.#reports.add(run),
         onExtend: (run) => this.#deadlines.moved(run),
         complete: (run, tx, result) => this.#completions.complete(run, tx, result),
       },
@@ -307,6 +308,7 @@ export class Engine {
     }
     const end = { outcome, ranMs, nowMs: runtime.clock.nowMs() }
     const transition = decideOutcome(run.claimed, end, this.#policyOf(run), runtime.random)
+    this.#reports.ended(run)
     this.#pump.settle({ transition, run })
   }
 
@@ -322,8 +324,9 @@ export class Engine {
   #verdict({ run, transition }: Settlement, verdict: Verdict): void {
     if (run === null) return
     if (transition.edge === 'report') {
-      this.#reports.answered(run)
+      this.#reports.answered(run, transition)
       if (verdict === 'stale' || verdict === 'missing') this.#reportRefused(run)
+      else if (verdict === 'busy') this.#reports.takeBack(run, transition)
       else if (transition.progress !== undefined) this.#tellProgress(run, transition.progress)
       return
     }
@@ -340,11 +343,6 @@ export class Engine {
   #tellProgress({ claimed, worker }: JobRun, progress: JsonText): void {
     const { id, name, queue, attemptCount } = claimed
     this.#options.events.emit('progress', { id, name, queue, worker, attempt: attemptCount + 1, progress })
-  }
-
-  #report(run: JobRun): void {
-    this.#reports.add(run)
-    this.#pump.wake()
   }
 
   #cancel(cancels: readonly LeaseRef[]): void {

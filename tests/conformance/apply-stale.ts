@@ -57,6 +57,15 @@ export function applyStale({ test }: Setup): void {
     })
   }
 
+  test('D1 a late change is not taken for another one of the same run', async (world) => {
+    await world.addOne()
+    const worker = await world.worker()
+    const first = await worker.claimOne()
+    await world.apply(outcomes.released(first))
+    await world.apply(outcomes.returned(await worker.claimOne()))
+    expect(await world.apply(outcomes.snoozed(first, 5))).toEqual(['stale'])
+  })
+
   test('D1 every edge that needs a lease is tried with a stale one', async () => {
     const leased = Object.entries(EDGES).filter(([edge, { lease }]) => lease && edge !== 'undispatch')
     expect(leased.map(([edge]) => edge).sort()).toEqual(Object.keys(LEASED).sort())

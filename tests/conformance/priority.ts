@@ -84,6 +84,29 @@ export function priority({ test }: Setup): void {
     expect(longestGap(starts, LOW)).toBeLessThan(share)
   })
 
+  test('J4 a claim that takes a whole lane still leaves the others their share', async (world) => {
+    await world.queues.configure(QUEUE, { lowerLaneShare: 4 })
+    const add = (n: number, value: number) => world.add(...Array.from({ length: n }, () => ({ priority: value })))
+    await add(8, HIGH)
+    await add(8, LOW)
+    const worker = await world.worker()
+    const starts = (await worker.claim(9)).map((run) => run.priority)
+    expect(longestGap(starts, LOW)).toBeLessThan(4)
+    expect(starts.filter((value) => value === HIGH).length).toBeGreaterThanOrEqual(5)
+    await add(8, NORMAL)
+    const rest = (await worker.claim(20)).map((run) => run.priority)
+    expect([...starts, ...rest].filter((value) => value === HIGH)).toHaveLength(8)
+    expect(rest).toHaveLength(15)
+  })
+
+  test('J4 a job that is returned with a claim is there for that claim', async (world) => {
+    const [first, second] = await world.add({}, {})
+    const worker = await world.worker()
+    const run = await worker.claimOne()
+    const { jobs } = await worker.ask({ limit: 2, settle: [returned(run)] })
+    expect(jobs.map(({ id }) => id)).toEqual([first, second])
+  })
+
   test('J4 with share 0 a lower lane waits until the higher ones are empty', async (world) => {
     const starts = await startsUnderLoad(world, 0, [NORMAL, LOW], 80)
     expect(starts.slice(0, 40)).toEqual(Array<number>(40).fill(HIGH))

@@ -31,6 +31,13 @@ export function promote({ test }: Setup): void {
     expect(await world.drain(await world.worker())).toEqual([ids[1], ids[2], ids[0]])
   })
 
+  test('T1 jobs with and without a group become ready in the order of their times', async (world) => {
+    const ids = await world.add({ delayMs: 100 }, { delayMs: 200, group: 'g' }, { delayMs: 300 }, { delayMs: 400, group: 'h' })
+    await world.clock.advance(500)
+    expect((await world.jobs.promote(10)).promoted).toBe(4)
+    expect(await world.drain(await world.worker())).toEqual(ids)
+  })
+
   test('T1 promoting when nothing is due changes nothing', async (world) => {
     await world.add({ delayMs: 100 }, {})
     const before = await dump(world.backend)

@@ -248,6 +248,32 @@ describe('with pg', () => {
     expect(events.filter((event) => event.startsWith('stale'))).toEqual([])
   })
 
+  test('D11 a report for a job that somebody has locked waits alone, and nothing of it is lost', async () => {
+    const locked = signal()
+    const goOn = signal()
+    const handle = await enqueue(async ({ progress, log, job }) => {
+      await library.transaction(async (tx) => {
+        // The child needs the row of its parent.
+        await mill.in(tx).enqueue(after, undefined, { after: job.id })
+        progress(10)
+        log.info('while it was locked')
+        locked.resolve()
+        await goOn.promise
+        log.info('at the end')
+      })
+    })
+    await locked.promise
+    for (let count = 0; count < 5; count++) {
+      const reporting = await enqueue(async ({ progress }) => progress(count))
+      await reporting.result({ timeout: '4s' })
+    }
+    expect(await mill.jobs.get(handle.id)).toMatchObject({ status: 'running', progress: null })
+    goOn.resolve()
+    await handle.result({ timeout: '10s' })
+    expect(await mill.jobs.get(handle.id)).toMatchObject({ status: 'completed', progress: 10 })
+    expect((await mill.jobs.logs(handle.id)).map(({ message }) => message)).toEqual(['while it was locked', 'at the end'])
+  })
+
   test('D11 cancellation: what was committed is completed, what was rolled back is cancelled', async () => {
     for (const isCommitted of [true, false]) {
       const handle = await enqueue(async ({ completeWith, signal: aborted, job }) => {

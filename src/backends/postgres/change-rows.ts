@@ -34,6 +34,7 @@ export function changeRow(transition: Transition): ChangeRow {
     progress: transition.progress,
     log_lines: transition.logLines,
     log_from: transition.logFrom,
+    if_free: transition.ifFree,
     ran_ms: transition.ranMs === undefined ? undefined : Math.round(transition.ranMs),
     note: transition.note,
     actor: transition.actor,

@@ -43,10 +43,17 @@ export function titleOf({ version, name }: Pick<Migration, 'version' | 'name'>):
   return `${String(version).padStart(4, '0')}_${name}`
 }
 
+/** Reading all the SQL takes as long as the rest of a start; the files of a package never change. */
+const checksums = new WeakMap<readonly FunctionFile[], string>()
+
 export function functionsChecksum({ functions }: MigrationSet): string {
+  const known = checksums.get(functions)
+  if (known !== undefined) return known
   const hash = createHash('sha256')
   for (const { name, sql } of functions) hash.update(`${name} ${sqlChecksum(sql)}\n`)
-  return hash.digest('hex').slice(0, 32)
+  const checksum = hash.digest('hex').slice(0, 32)
+  checksums.set(functions, checksum)
+  return checksum
 }
 
 const OUTSIDE = /^\s*millrace: outside a transaction\b/

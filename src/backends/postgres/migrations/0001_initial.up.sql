@@ -482,6 +482,7 @@ create type millrace.job_change as (
   progress text,
   log_lines json,
   log_from int,
+  if_free boolean,
   ran_ms bigint,
   note text,
   actor text,

@@ -4,9 +4,11 @@
 
 create or replace function millrace.settle_one(change millrace.job_change, now_at timestamptz) returns text language plpgsql as $$
 declare
-  job millrace.job_place := millrace.lock_job(change.job_id);
+  job millrace.job_place;
   verdict text := 'applied';
 begin
+  if change.edge = 'report' then return millrace.report_one(change, now_at); end if;
+  job := millrace.lock_job(change.job_id);
   if job.id is null then return 'missing'; end if;
   if change.edge = 'markReplayed' and change.into_id is not null
      and exists (select 1 from millrace.job_states s where s.id = job.id and s.replayed_into = change.into_id) then
@@ -23,7 +25,6 @@ begin
   end if;
   if change.edge = 'replay' and not millrace.hold_again(job, now_at) then return 'conflict'; end if;
   case change.edge
-    when 'report' then perform millrace.report_run(job, change, now_at);
     when 'requestCancel' then perform millrace.request_cancel(job, change, now_at);
     when 'markReplayed' then
       perform millrace.note_change(job, change, now_at);
@@ -46,12 +47,31 @@ begin
   where s.id = change.job_id and s.last_edge_lease = coalesce(change.guard_lease, 0) and s.last_edge <> '';
   if found then return coalesce(edge_then in (change.edge, alternative.edge), false); end if;
   -- A completion of the quick way left its audit row only.
-  return coalesce(change.guard_lease is not null and (
-    select a.status in (change.audit, alternative.audit) from millrace.job_attempts a
-    where a.job_id = change.job_id and a.no = change.guard_lease), false);
+  return change.edge = 'complete' and exists (
+    select 1 from millrace.job_attempts a where a.job_id = change.job_id and a.no = change.guard_lease and a.status = change.audit);
 end $$;
 
-create or replace function millrace.report_run(job millrace.job_place, change millrace.job_change, now_at timestamptz) returns void language plpgsql as $$
+-- A report needs nothing but the row of its run, and need not wait for that: the worker that sends it has other jobs.
+create or replace function millrace.report_one(change millrace.job_change, now_at timestamptz) returns text language plpgsql as $$
+declare
+  run millrace.running;
+begin
+  if change.if_free then
+    select * into run from millrace.running r where r.id = change.job_id and r.lease = change.guard_lease for update skip locked;
+  else
+    select * into run from millrace.running r where r.id = change.job_id and r.lease = change.guard_lease for update;
+  end if;
+  if found then
+    perform millrace.report_run(run, change, now_at);
+    return 'applied';
+  end if;
+  return case
+    when exists (select 1 from millrace.running r where r.id = change.job_id and r.lease = change.guard_lease) then 'busy'
+    when exists (select 1 from millrace.job_bodies b where b.id = change.job_id) then 'stale'
+    else 'missing' end;
+end $$;
+
+create or replace function millrace.report_run(job millrace.running, change millrace.job_change, now_at timestamptz) returns void language plpgsql as $$
 declare
   known int;
 begin
@@ -320,17 +340,12 @@ begin
   perform millrace.ring('finished:' || job.id);
 end $$;
 
--- Many transitions, in order: one verdict each.
+-- Many transitions, in order: one verdict each. What hangs on them is locked: `lock_around`.
 create or replace function millrace.apply_changes(changes json, now_at timestamptz) returns text[] language plpgsql as $$
 declare
   verdicts text[] := '{}';
   change json;
 begin
-  -- Batches first, in one order, so that two flushes never wait for each other.
-  perform 1 from millrace.batches where id in (
-    select b.batch_id from json_array_elements(changes) as c(change)
-    cross join lateral (select o.batch_id from millrace.job_bodies o where o.id = (c.change->>'job_id')::uuid offset 0) b
-    where b.batch_id is not null) order by id for update;
   for change in select c.change from json_array_elements(changes) with ordinality as c(change, position) order by c.position loop
     verdicts := verdicts || millrace.settle_one(json_populate_record(null::millrace.job_change, change), now_at);
   end loop;
@@ -350,6 +365,11 @@ begin
     select q.id from millrace.job_parents p join millrace.job_bodies b on b.id = p.child join millrace.job_queues q on q.id = b.queue_id
     where p.parent = any(ids) and p.is_open and (q.is_limited or b.group_key is not null)));
 end $$;
+
+-- The jobs of changes that need more than the row of a run.
+create or replace function millrace.jobs_changed(changes json) returns uuid[] language sql immutable parallel safe as $$
+  select array(select (c.change->>'job_id')::uuid from json_array_elements(changes) as c(change) where c.change->>'edge' <> 'report')
+$$;
 
 -- Completions of jobs that nothing hangs on but these hooks; the ids of those that were completed.
 create or replace function millrace.complete_plain(ids uuid[], leases bigint[], ran_ms int[], results text[], also int, now_at timestamptz)
@@ -429,10 +449,8 @@ declare
   unapplied json;
   verdicts text[];
 begin
+  if changes is not null then perform millrace.lock_around(done_ids || millrace.jobs_changed(changes)); end if;
   if cardinality(done_ids) > 0 then
-    if changes is not null then
-      perform millrace.lock_around(done_ids || array(select (c.change->>'job_id')::uuid from json_array_elements(changes) as c(change)));
-    end if;
     unapplied := millrace.complete_jobs(done_ids, done_leases, done_ran_ms, done_results, now_at);
   end if;
   if changes is not null then verdicts := millrace.apply_changes(changes, now_at); end if;

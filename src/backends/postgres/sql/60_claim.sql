@@ -43,6 +43,48 @@ create or replace function millrace.lane_owed(starts int, passed int, period int
   select case when starts < greatest(period - passed, 1) then 0 else 1 + (starts - greatest(period - passed, 1)) / period end
 $$;
 
+-- A claim that is full of the most urgent jobs, with the share of the lower lanes in it: they may be waiting behind it,
+-- and some of the starts are owed to them.
+create or replace function millrace.share_lanes(
+  settings millrace.job_queues, own tid[], normal_passed int, low_passed int, floor_priorities int[], floor_seqs bigint[]
+) returns tid[] language plpgsql as $$
+declare
+  starts int := cardinality(own);
+  owed_normal int := millrace.lane_owed(starts, normal_passed, settings.lower_lane_share);
+  -- One start earlier than the normal lane, so that both keep their bound when they come due together.
+  owed_low int := millrace.lane_owed(starts, low_passed, greatest(settings.lower_lane_share - 1, 2));
+  last_priority int;
+  in_high int := starts;
+  in_normal int := 0;
+  normals tid[];
+  lows tid[];
+  n_normal int;
+  n_low int;
+  n_high int;
+begin
+  select r.priority into last_priority from millrace.ready r where r.ctid = own[starts];
+  if last_priority > settings.lane_high_max then
+    select count(*) filter (where r.priority <= settings.lane_high_max), count(*) filter (where r.priority between settings.lane_high_max + 1 and settings.lane_normal_max)
+    into in_high, in_normal from millrace.ready r where r.ctid = any(own);
+  end if;
+  normals := own[in_high + 1:in_high + in_normal];
+  lows := own[in_high + in_normal + 1:];
+  -- What was taken of a lane comes first in what more is taken of it.
+  if owed_normal > in_normal and cardinality(lows) = 0 then
+    normals := millrace.pick_ready(settings.id, settings.lane_high_max + 1, settings.lane_normal_max, least(owed_normal, starts), floor_priorities, floor_seqs);
+  end if;
+  if owed_low > cardinality(lows) then
+    lows := millrace.pick_ready(settings.id, settings.lane_normal_max + 1, 32767, least(owed_low, starts), floor_priorities, floor_seqs);
+  end if;
+  n_normal := least(owed_normal, cardinality(normals));
+  n_low := least(owed_low, cardinality(lows), starts - n_normal);
+  n_high := least(in_high, starts - n_low - n_normal);
+  -- The rest is not owed to anybody: the most urgent first.
+  n_normal := least(cardinality(normals), starts - n_low - n_high);
+  n_low := starts - n_high - n_normal;
+  return own[1:n_high] || normals[1:n_normal] || lows[1:n_low];
+end $$;
+
 -- The first row of the reply is the head: verdicts, paused queues, refusal, lanes, rings. The others are jobs.
 create or replace function millrace.cycle(
   for_worker text, claim_no bigint, queues text[], most int, lease_ms bigint,
@@ -73,18 +115,13 @@ declare
   key_limited boolean[] := '{}';
   picked tid[] := '{}';
   own tid[];
-  extra_rows tid[];
   floors_from int[];
   floors_seq bigint[];
-  last_priority int;
-  owed int;
   lanes json[] := '{}';
   first_lease bigint;
 begin
+  if changes is not null then perform millrace.lock_around(done_ids || millrace.jobs_changed(changes)); end if;
   if cardinality(done_ids) > 0 then
-    if changes is not null then
-      perform millrace.lock_around(done_ids || array(select (c.change->>'job_id')::uuid from json_array_elements(changes) as c(change)));
-    end if;
     unapplied := millrace.complete_jobs(done_ids, done_leases, done_ran_ms, done_results, now_at);
   end if;
   if changes is not null then verdicts := millrace.apply_changes(changes, now_at); end if;
@@ -112,21 +149,7 @@ begin
         own := millrace.pick_ready(settings.id, 0, 32767, most - cardinality(picked), null, null);
       end if;
       if settings.lower_lane_share > 0 and cardinality(own) > 0 and cardinality(picked) + cardinality(own) >= most then
-        -- The claim is full: a lower lane may be waiting behind it, and this many of the starts are owed to it.
-        select r.priority into last_priority from millrace.ready r where r.ctid = own[cardinality(own)];
-        extra_rows := '{}';
-        owed := millrace.lane_owed(cardinality(own), normal_passed[position], settings.lower_lane_share);
-        if last_priority <= settings.lane_high_max and owed > 0 then
-          extra_rows := millrace.pick_ready(settings.id, settings.lane_high_max + 1, settings.lane_normal_max,
-            least(owed, cardinality(own)), floors_from, floors_seq);
-        end if;
-        -- One start earlier than the normal lane, so that both keep their bound when they come due together.
-        owed := millrace.lane_owed(cardinality(own), low_passed[position], greatest(settings.lower_lane_share - 1, 2));
-        if last_priority <= settings.lane_normal_max and owed > 0 and cardinality(extra_rows) < cardinality(own) then
-          extra_rows := extra_rows || millrace.pick_ready(settings.id, settings.lane_normal_max + 1, 32767,
-            least(owed, cardinality(own) - cardinality(extra_rows)), floors_from, floors_seq);
-        end if;
-        if cardinality(extra_rows) > 0 then own := own[1:cardinality(own) - cardinality(extra_rows)] || extra_rows; end if;
+        own := millrace.share_lanes(settings, own, normal_passed[position], low_passed[position], floors_from, floors_seq);
       end if;
       picked := picked || own;
     end loop;

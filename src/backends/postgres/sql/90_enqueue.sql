@@ -68,8 +68,10 @@ end $$;
 -- As apply_changes, with all consequences; what they lock stays locked until the commit.
 create or replace function millrace.apply_in_transaction(changes json) returns json language plpgsql as $$
 declare
-  verdicts text[] := millrace.apply_changes(changes, millrace.now_at());
+  verdicts text[];
 begin
+  perform millrace.lock_around(millrace.jobs_changed(changes));
+  verdicts := millrace.apply_changes(changes, millrace.now_at());
   perform millrace.tell_after_commit(millrace.rung());
   return to_json(verdicts);
 end $$;
