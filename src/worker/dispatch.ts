@@ -31,7 +31,7 @@ const PREFETCH_RUN_MAX_MS = 250
 /** While runs are this short a larger buffer empties in no time, and larger batches cost the store less per job. */
 const SHORT_RUN_MAX_MS = 2
 const SHORT_RUN_BUFFER_MS = 50
-const SHORT_RUN_PREFETCH_MAX = 300
+const SHORT_RUN_PREFETCH_MAX = 500
 /** A smaller claim is not worth splitting. */
 const SHARE_MIN = 64
 

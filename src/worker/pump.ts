@@ -50,7 +50,7 @@ const BACKOFF_MIN_MS = 100
 const BACKOFF_MAX_MS = 5_000
 /** The longest stretch of cycles without letting timers and input go first. */
 const BREATHE_EVERY_MS = 5
-/** A call behind another one must carry this much: fewer settlements and claims wait for the answer of the first. */
+/** A call behind another one must bring this many settlements, or find a store that has jobs for every claim. */
 const WORTH_A_CALL = 32
 
 export class Pump {
@@ -63,6 +63,8 @@ export class Pump {
   #asked = 0
   /** The call under way keeps its order with one that follows it: both claim. */
   #mayFollow = false
+  /** The last claim that was answered got all it asked for, and that was a lot. */
+  #hasBacklog = false
   #frontFailed = false
   #planned = false
   #stopped = false
@@ -126,7 +128,7 @@ export class Pump {
       return this.#calls === 0
     }
     const isBehind = this.#calls > 0
-    if (isBehind && !this.#isWorthACall()) return false
+    if (isBehind && !this.#mayGoBehind()) return false
     const demand = this.#suspect ? null : this.#options.demand(this.#asked)
     if (isBehind && demand === null) return false
     const batch = this.#nextBatch()
@@ -137,8 +139,9 @@ export class Pump {
     return true
   }
 
-  #isWorthACall(): boolean {
-    return this.#mayFollow && this.#unsent.length === 0 && this.#waiting.length >= WORTH_A_CALL
+  #mayGoBehind(): boolean {
+    if (!this.#mayFollow || this.#unsent.length > 0) return false
+    return this.#hasBacklog || this.#waiting.length >= WORTH_A_CALL
   }
 
   #begin(call: () => Promise<void>, limit: number): void {
@@ -167,6 +170,7 @@ export class Pump {
       } else {
         const reply = await jobs.claim({ ...demand, settle })
         runtime.failpoint('pump.after-claim')
+        this.#hasBacklog = demand.limit >= WORTH_A_CALL && reply.jobs.length >= demand.limit
         // First what was claimed: a job that must run alone counts everything that is held.
         this.#options.onClaimed(reply.jobs, demand, reply)
         this.#deliver(batch, reply.verdicts)

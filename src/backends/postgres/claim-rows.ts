@@ -9,10 +9,23 @@ export interface CycleHead {
   readonly verdicts?: readonly string[]
   readonly refused?: 'worker-dead' | 'superseded'
   readonly paused?: readonly string[]
-  /** Position of a queue (from 1), its share of lower lanes, the bounds of its lanes. */
-  readonly lanes?: readonly (readonly [number, number, number, number])[]
+  /** Of all jobs claimed. */
+  readonly lease?: number
+  /** Those that were looked at, when jobs were claimed. */
+  readonly queues?: readonly QueueFacts[]
   readonly rings?: string
 }
+
+/** A queue at the moment of the claim. `position` counts from 1 in the queues asked for. */
+export type QueueFacts = readonly [
+  position: number,
+  id: number,
+  lowerLaneShare: number,
+  laneHighMax: number,
+  laneNormalMax: number,
+  hasRate: boolean,
+  hasKeyRate: boolean,
+]
 
 export interface ClaimedRow {
   readonly job: ClaimedJob
@@ -39,32 +52,51 @@ export function parseHead(row: Row | undefined): CycleHead {
   return isAbsent(row?.[0]) ? {} : (JSON.parse(row[0]) as CycleHead)
 }
 
-export function parseClaimed(row: Row, queues: readonly string[]): ClaimedRow {
-  const extra = isAbsent(row[15]) ? NO_EXTRA : (JSON.parse(row[15]) as Extra) // written by millrace.cycle
-  const queueIndex = Number(row[3]) - 1
+/** The jobs of a claim: what `millrace.cycle` answers behind its head. */
+export function parseClaimed(rows: readonly Row[], head: CycleHead, queues: readonly string[]): readonly ClaimedRow[] {
+  const byId = new Map((head.queues ?? []).map((facts) => [facts[1], facts]))
+  const claimed: ClaimedRow[] = []
+  for (let index = 1; index < rows.length; index++) {
+    const [facts, name, payload, extra] = rows[index]!
+    claimed.push(parseJob(facts!.split(' '), name!, payload!, extra, head.lease!, byId, queues))
+  }
+  return claimed
+}
+
+function parseJob(
+  words: readonly string[],
+  name: string,
+  payload: string,
+  extraText: string | null | undefined,
+  lease: number,
+  byId: ReadonlyMap<number, QueueFacts>,
+  queues: readonly string[],
+): ClaimedRow {
+  const extra = isAbsent(extraText) ? NO_EXTRA : (JSON.parse(extraText) as Extra) // written by millrace.cycle
+  const [position, , , , , hasRate, hasKeyRate] = byId.get(Number(words[1]))!
   return {
-    queueIndex,
-    seq: Number(row[4]),
+    queueIndex: position - 1,
+    seq: Number(words[2]),
     job: {
-      id: row[1] as JobId, // a job id by its column
-      lease: Number(row[2]) as LeaseNumber, // minted by millrace.lease_seq
-      queue: queues[queueIndex] ?? '',
-      name: row[8] ?? '',
-      payload: row[9] ?? 'null',
-      priority: Number(row[5]),
-      attemptCount: Number(row[6]),
-      maxAttempts: Number(row[10]),
-      crashCount: Number(row[7]),
-      timeoutMs: Number(row[11]),
-      enqueuedAtMs: Number(row[12]),
-      runAtMs: Number(row[13]),
+      id: words[0] as JobId, // a job id by its column
+      lease: lease as LeaseNumber, // minted by millrace.lease_seq
+      queue: queues[position - 1] ?? '',
+      name,
+      payload,
+      priority: Number(words[3]),
+      attemptCount: Number(words[4]),
+      maxAttempts: Number(words[6]),
+      crashCount: Number(words[5]),
+      timeoutMs: Number(words[7]),
+      enqueuedAtMs: Number(words[8]),
+      runAtMs: Number(words[9]),
       tags: extra.tags ?? NO_TAGS,
       meta: extra.meta,
       batch: extra.batch,
       parents: extra.parents ?? NO_PARENTS,
       group: extra.group,
       limitKey: extra.limitKey,
-      rateLimited: row[14] === 't',
+      rateLimited: hasRate || (hasKeyRate && extra.limitKey !== null),
     },
   }
 }

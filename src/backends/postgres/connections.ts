@@ -10,6 +10,8 @@ import { OrderedConnection } from './ordered.ts'
 import { sqlStateOf, storeError } from './pg-errors.ts'
 import { Pool } from './pool.ts'
 import type { Row } from './row.ts'
+import { RowsQuery } from './rows-query.ts'
+import type { Value } from './rows-query.ts'
 
 export interface ConnectionOptions {
   readonly url: string
@@ -23,8 +25,6 @@ export interface ConnectionOptions {
   readonly prepare: boolean
   readonly logger: Logger
 }
-
-export type Value = string | number | boolean | null | Buffer
 
 export interface Statement {
   /** The port and method, for messages. */
@@ -40,7 +40,6 @@ const NOT_PREPARED = new Set(['26000', '42P05'])
 const TOO_MANY_CONNECTIONS = '53300'
 /** A beat that was not answered by then is worth a new connection: there is time for another before the ttl. */
 export const BEAT_MAX_MS = 3_000
-const asText = { getTypeParser: () => (value: unknown) => value }
 
 export class Connections {
   readonly #options: ConnectionOptions
@@ -149,14 +148,7 @@ export class Connections {
   #runOn(pool: Pool | undefined, statement: Statement, values: readonly Value[]): Promise<readonly Row[]> {
     return this.#again(statement, pool === this.#pool, async (name) => {
       if (pool === undefined) throw stopped()
-      const { rows } = await pool.query({
-        text: statement.text,
-        values: values as Value[],
-        rowMode: 'array',
-        types: asText,
-        ...(name && { name }),
-      })
-      return rows
+      return pool.query(new RowsQuery(statement.text, values, name))
     })
   }
 

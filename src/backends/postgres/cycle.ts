@@ -9,15 +9,14 @@ import type { ClaimReply, ClaimRequest } from '../../store/ports.ts'
 import { finishedTopic } from '../../store/wakeups.ts'
 import { changesJson } from './change-rows.ts'
 import { parseClaimed, parseHead } from './claim-rows.ts'
-import type { ClaimedRow, CycleHead } from './claim-rows.ts'
-import type { Value } from './connections.ts'
+import type { CycleHead } from './claim-rows.ts'
+import type { Value } from './rows-query.ts'
 import { Floors } from './floors.ts'
 import { LaneShare } from './lanes.ts'
 import type { LaneSettings } from './lanes.ts'
 import { statement } from './store.ts'
 import type { PostgresStore } from './store.ts'
 import { bigintArray, intArray, textArray, uuidArray } from './wire.ts'
-import type { Row } from './row.ts'
 
 interface QueueView {
   readonly floors: Floors
@@ -78,13 +77,13 @@ export function createCycle(store: PostgresStore): Cycle {
         ...settleValues(parts),
       ])
       const head = parseHead(rows[0])
-      const claimed = takeRows(rows, queues)
+      const claimed = parseClaimed(rows, head, queues)
       const jobs: ClaimedJob[] = []
       const isFull = claimed.length >= limit
       for (const [index, queue] of queues.entries()) {
         const { floors: learned, share } = viewOf(queue)
         const own = queues.length === 1 ? claimed : claimed.filter(({ queueIndex }) => queueIndex === index)
-        learned.learn(own, floors[index]!.length === 0)
+        learned.learn(own, floors[index]!.length === 0, isFull)
         for (const { job } of share.order(own, lanesOf(head, index), isFull)) jobs.push(job)
       }
       store.doorbell.ringAll(head.rings)
@@ -115,10 +114,11 @@ export function createCycle(store: PostgresStore): Cycle {
 }
 
 /** The settings of a queue at the moment of the claim; one that nothing was claimed from does not need them. */
-function lanesOf({ lanes = [] }: CycleHead, index: number): LaneSettings {
-  const found = lanes.find(([position]) => position === index + 1)
+function lanesOf({ queues = [] }: CycleHead, index: number): LaneSettings {
+  const found = queues.find(([position]) => position === index + 1)
   if (found === undefined) return { lanes: DEFAULT_LANES, lowerLaneShare: 0 }
-  return { lanes: [found[2], found[3]], lowerLaneShare: found[1] }
+  const [, , lowerLaneShare, laneHighMax, laneNormalMax] = found
+  return { lanes: [laneHighMax, laneNormalMax], lowerLaneShare }
 }
 
 interface SettleParts {
@@ -202,10 +202,4 @@ function floorValues(floors: readonly (readonly (readonly [number, number])[])[]
     intArray(flat.map(([, priority]) => priority)),
     bigintArray(flat.map(([, , seq]) => seq)),
   ]
-}
-
-function takeRows(rows: readonly Row[], queues: readonly string[]): readonly ClaimedRow[] {
-  const claimed: ClaimedRow[] = []
-  for (let index = 1; index < rows.length; index++) claimed.push(parseClaimed(rows[index]!, queues))
-  return claimed
 }

@@ -1,24 +1,20 @@
 // Hints between processes. The store rings listeners of this process at once, and tells the other processes with one
-// NOTIFY after the commit; rings of a busy topic are merged over a window that grows while it stays busy, so that
-// a full load costs a handful of notifications a second. Everything here may be lost: a poll stands behind it.
+// NOTIFY after the commit. Commits that notify wait for each other in PostgreSQL, so a topic is told at most once in a
+// window: at once, and at its end whatever followed. Everything here may be lost: a poll stands behind it.
 // Who awaits the end of a job says so (`watch`), and only ends that somebody watches are told.
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Topic, Wakeups } from '../../store/wakeups.ts'
 import { isAbsent } from './row.ts'
 
-const WINDOW_MIN_MS = 5
-const WINDOW_MAX_MS = 200
-/** A topic that was silent for so many windows is quiet again. */
-const QUIET_WINDOWS = 4
+const WINDOW_MS = 5
 /** NOTIFY takes at most 8000 bytes. */
 const PAYLOAD_MAX = 7_000
 const WATCH_MS = 60_000
 const WATCHES_MAX = 50_000
 
+/** Of one topic: when it was last told, and what follows at the end of that window. */
 interface Window {
-  openMs: number
-  lastMs: number
-  isRung: boolean
+  toldMs: number
   timer: Timer | undefined
 }
 
@@ -79,15 +75,9 @@ export class Doorbell implements Wakeups {
    */
   sayWith(topics: readonly string[]): { readonly topics: readonly string[]; readonly payload: string } | null {
     const nowMs = this.#parts.clock.monoMs()
-    const quiet = topics.filter((topic) => {
-      const window = this.#windows.get(topic)
-      return window === undefined || nowMs - window.lastMs >= QUIET_WINDOWS * window.openMs
-    })
+    const quiet = topics.filter((topic) => this.#isQuiet(topic, nowMs))
     if (quiet.length === 0 || quiet.join('\n').length > PAYLOAD_MAX) return null
-    for (const topic of quiet) {
-      this.#windows.get(topic)?.timer?.cancel()
-      this.#windows.set(topic, { openMs: WINDOW_MIN_MS, lastMs: nowMs, isRung: false, timer: undefined })
-    }
+    for (const topic of quiet) this.#windows.set(topic, { toldMs: nowMs, timer: undefined })
     return { topics: quiet, payload: `${this.#parts.self}\n${quiet.join('\n')}` }
   }
 
@@ -112,10 +102,10 @@ export class Doorbell implements Wakeups {
     const topics = [...this.#outbox]
     this.#outbox = new Set()
     for (const [topic, window] of this.#windows) {
-      window.timer?.cancel()
+      if (window.timer === undefined) continue
+      window.timer.cancel()
       window.timer = undefined
-      if (window.isRung) topics.push(topic)
-      window.isRung = false
+      topics.push(topic)
     }
     return topics.join('\n').slice(0, PAYLOAD_MAX)
   }
@@ -170,25 +160,23 @@ export class Doorbell implements Wakeups {
     }
   }
 
+  #isQuiet(topic: string, nowMs: number): boolean {
+    const window = this.#windows.get(topic)
+    return window === undefined || (window.timer === undefined && nowMs - window.toldMs >= WINDOW_MS)
+  }
+
   /** The first ring goes out at once; those that follow within the window are merged into one at its end. */
   #ringLater(topic: string): void {
     const nowMs = this.#parts.clock.monoMs()
-    const window = this.#windows.get(topic)
-    if (window === undefined || nowMs - window.lastMs >= window.openMs) {
-      const isQuiet = window === undefined || nowMs - window.lastMs >= QUIET_WINDOWS * window.openMs
-      window?.timer?.cancel()
-      const openMs = isQuiet ? WINDOW_MIN_MS : Math.min(window.openMs * 2, WINDOW_MAX_MS)
-      this.#windows.set(topic, { openMs, lastMs: nowMs, isRung: false, timer: undefined })
+    if (this.#isQuiet(topic, nowMs)) {
+      this.#windows.set(topic, { toldMs: nowMs, timer: undefined })
       this.#post(topic)
       return
     }
-    window.isRung = true
-    window.timer ??= this.#parts.clock.timer(Math.max(window.openMs - (nowMs - window.lastMs), 1), () => {
+    const window = this.#windows.get(topic)!
+    window.timer ??= this.#parts.clock.timer(Math.max(WINDOW_MS - (nowMs - window.toldMs), 1), () => {
       window.timer = undefined
-      if (!window.isRung) return
-      window.isRung = false
-      window.lastMs = this.#parts.clock.monoMs()
-      window.openMs = Math.min(window.openMs * 2, WINDOW_MAX_MS)
+      window.toldMs = this.#parts.clock.monoMs()
       this.#post(topic)
     })
   }

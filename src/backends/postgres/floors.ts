@@ -12,14 +12,15 @@ export class Floors {
   readonly #clock: Clock
   readonly #seqs = new Map<number, number>()
   #sweptMs = -Infinity
+  #wasFull = false
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  /** Sorted by priority; empty when it is time to look at everything. */
+  /** Sorted by priority; empty when it is time to look at everything: a claim after one that came short does anyway. */
   get(): readonly (readonly [priority: number, seq: number])[] {
-    if (this.#seqs.size === 0 || this.#clock.monoMs() - this.#sweptMs >= SWEEP_MS) return []
+    if (!this.#wasFull || this.#seqs.size === 0 || this.#clock.monoMs() - this.#sweptMs >= SWEEP_MS) return []
     return [...this.#seqs].sort((a, b) => a[0] - b[0])
   }
 
@@ -27,7 +28,9 @@ export class Floors {
   learn(
     claimed: readonly { readonly job: { readonly priority: number }; readonly seq: number }[],
     swept: boolean,
+    isFull: boolean,
   ): void {
+    this.#wasFull = isFull
     if (swept) {
       this.#sweptMs = this.#clock.monoMs()
       this.#seqs.clear()

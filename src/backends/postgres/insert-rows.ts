@@ -1,6 +1,6 @@
 // New jobs on their way into SQL: as parallel arrays when nothing but their own row concerns them, else as JSON.
 import type { NewJob } from '../../core/job.ts'
-import type { Value } from './connections.ts'
+import type { Value } from './rows-query.ts'
 import { bigintArray, intArray, textArray, uuidArray } from './wire.ts'
 import { ON_DUPLICATE, POLICY, UNIQUE_MODE } from './words.ts'
 
@@ -42,6 +42,23 @@ export function plainValues(jobs: readonly NewJob[]): readonly Value[] {
     some(jobs, 'tags') ? textArray(jobs.map(({ tags }) => arrayLiteral(tags))) : null,
     first?.batch ?? null,
     first?.insideBatch ?? false,
+  ]
+}
+
+/** The arguments of millrace.insert_one. */
+export function oneValues(job: NewJob): readonly Value[] {
+  return [
+    job.id,
+    job.queue,
+    job.name,
+    job.payload,
+    job.timeoutMs,
+    job.priority ?? null,
+    job.maxAttempts ?? null,
+    whole(job.delayMs),
+    whole(job.runAtMs),
+    job.meta ?? null,
+    arrayLiteral(job.tags),
   ]
 }
 

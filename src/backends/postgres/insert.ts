@@ -4,7 +4,7 @@ import { findCycle } from '../../core/flow.ts'
 import type { Dependency, JobId, NewJob } from '../../core/job.ts'
 import type { InsertOutcome, InsertRefusal, InsertReply, InsertResult } from '../../store/ports.ts'
 import { readyTopic } from '../../store/wakeups.ts'
-import { isPlain, jobsJson, plainValues } from './insert-rows.ts'
+import { isPlain, jobsJson, oneValues, plainValues } from './insert-rows.ts'
 import { prepared } from './store.ts'
 import type { PostgresStore } from './store.ts'
 import { isAbsent } from './row.ts'
@@ -18,16 +18,23 @@ export function createInsert(store: PostgresStore): (jobs: readonly NewJob[]) =>
     `select gated, refusal, known, rings
      from millrace.insert_plain($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
   )
+  const one = prepared(
+    store,
+    'jobs.insert',
+    `select gated, refusal, known, rings from millrace.insert_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+  )
   const each = prepared(store, 'jobs.insert', 'select millrace.insert_jobs($1)')
   const gatedUntilMs = new Map<string, number>()
 
   async function insertPlain(jobs: readonly NewJob[]): Promise<InsertReply | 'gated'> {
     const topics = [...new Set(jobs.map((job) => job.queue))].map(readyTopic)
     const said = store.doorbell.sayWith(topics)
-    const [row] = await plain(...plainValues(jobs), said?.payload ?? null)
+    const hint = said?.payload ?? null
+    const { id, batch } = jobs[0]!
+    const isOne = jobs.length === 1 && batch === undefined
+    const [row] = await (isOne ? one(...oneValues(jobs[0]!), hint) : plain(...plainValues(jobs), hint))
     const [gated, refusal, known, rings] = row ?? []
     if (gated === 't') return 'gated'
-    const { id, batch } = jobs[0]!
     if (!isAbsent(refusal)) {
       const code = refusal as 'BATCH_NOT_FOUND' | 'BATCH_CLOSED' // the two that the function gives
       return { ok: false, refusal: { code, jobId: id, batch: batch! } }

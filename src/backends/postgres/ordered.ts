@@ -1,18 +1,19 @@
 // One connection on which statements follow each other without waiting for answers: the server takes them in order,
 // and starts the next one while this process still reads the answer of the last. For the claims of one worker.
 import pg from 'pg'
-import type { ClientConfig, QueryArrayResult } from 'pg'
+import type { ClientConfig } from 'pg'
 import { systemClock } from '../../runtime/clock.ts'
-import type { Statement, Value } from './connections.ts'
+import type { Statement } from './connections.ts'
 import { endClient } from './end-client.ts'
 import { sqlStateOf } from './pg-errors.ts'
 import type { Row } from './row.ts'
+import { RowsQuery } from './rows-query.ts'
+import type { Value } from './rows-query.ts'
 
 /** A worker that lives asks at least every second. */
 const FORGOTTEN_MS = 60_000
 /** Deadlocks and time limits say nothing about the session. */
 const HARMLESS = new Set(['40001', '40P01', '55P03', '57014'])
-const asText = { getTypeParser: () => (value: unknown) => value }
 
 export class OrderedConnection {
   readonly #config: () => ClientConfig
@@ -32,10 +33,12 @@ export class OrderedConnection {
     this.#usedMs = systemClock.monoMs()
     const connecting = (this.#client ??= this.#connect())
     const client = await connecting
-    const query = { text, values: values as Value[], rowMode: 'array' as const, types: asText, ...(name && { name }) }
     try {
-      const { rows } = (await client.query(query)) as QueryArrayResult<(string | null)[]>
-      return rows
+      return await new Promise<readonly Row[]>((resolve, reject) => {
+        const query = new RowsQuery(text, values, name)
+        query.callback = (error, rows = []) => (error === null ? resolve(rows) : reject(error))
+        client.query(query as unknown as pg.Submittable)
+      })
     } catch (error) {
       // What is wrong may be wrong with this session for good: a read-only one, a plan that does not fit any more.
       if (this.#client === connecting && !HARMLESS.has(sqlStateOf(error) ?? '')) {

@@ -1,10 +1,12 @@
 // The pool of one process. It makes do with what it has: when the server has no connection left, calls wait for those
 // that are open instead of failing, and after a while the pool tries to grow again.
 import pg from 'pg'
-import type { PoolClient, PoolConfig, QueryArrayConfig, QueryArrayResult } from 'pg'
+import type { PoolClient, PoolConfig } from 'pg'
 import { bounded } from '../../runtime/bounded.ts'
 import { systemClock } from '../../runtime/clock.ts'
 import { endClient } from './end-client.ts'
+import type { Row } from './row.ts'
+import type { RowsQuery } from './rows-query.ts'
 
 export interface PoolParts {
   readonly config: PoolConfig
@@ -39,9 +41,10 @@ export class Pool {
     return this.#pool.connect()
   }
 
-  query(query: QueryArrayConfig): Promise<QueryArrayResult<(string | null)[]>> {
+  query(query: RowsQuery): Promise<readonly Row[]> {
     this.#maybeGrow()
-    return this.#pool.query(query)
+    // The pool hands a query of any class to a client, and resolves to what that calls back with.
+    return this.#pool.query(query as never) as unknown as Promise<readonly Row[]>
   }
 
   /** For connections to come. */

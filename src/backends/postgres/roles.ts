@@ -41,7 +41,15 @@ export const ROLE_GRANTS: Readonly<Record<Role, readonly Grant[]>> = {
     {
       kind: 'routine',
       privileges: ['execute'],
-      names: ['insert_plain', 'insert_jobs', 'insert_in_transaction', 'enqueue', 'ensure_queue', 'records_of'],
+      names: [
+        'insert_plain',
+        'insert_one',
+        'insert_jobs',
+        'insert_in_transaction',
+        'enqueue',
+        'ensure_queue',
+        'records_of',
+      ],
       definer: true,
     },
     { kind: 'table', privileges: ['select'], names: ['job_queues', 'job_parents', 'workers'] },

@@ -1,7 +1,8 @@
 // What the ports of this backend share: connections, the schema its statements name, and the doorbell.
 import type { Clock } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import type { Connections, Statement, Value } from './connections.ts'
+import type { Connections, Statement } from './connections.ts'
+import type { Value } from './rows-query.ts'
 import type { Doorbell } from './doorbell.ts'
 import { sqlText } from './sql-text.ts'
 import type { Row } from './row.ts'

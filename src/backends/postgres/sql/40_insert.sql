@@ -99,6 +99,47 @@ begin
   rings := nullif(coalesce(rings, '') || coalesce(millrace.rung(), ''), '');
 end $$;
 
+-- As insert_plain for one job outside a batch: what a single enqueue waits for, at half the cost.
+create or replace function millrace.insert_one(
+  of_id uuid, queue_name text, of_name text, of_payload text, timeout int, of_priority int, attempts int, delay bigint, at_time bigint,
+  of_meta text, of_tags text[], hint text,
+  out gated boolean, out refusal text, out known uuid[], out rings text
+) language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan
+as $$
+declare
+  now_at timestamptz := millrace.now_at();
+  run_at timestamptz := now_at;
+  queue record;
+begin
+  for try in 1..2 loop
+    select q.id, coalesce(of_priority, q.default_priority) as priority, coalesce(attempts, q.default_attempts) as attempts, q.is_limited
+    into queue from millrace.job_queues q where q.name = queue_name;
+    exit when found;
+    perform millrace.make_queues(array[queue_name], now_at);
+  end loop;
+  gated := queue.is_limited;
+  if gated then return; end if;
+  if at_time is not null or delay is not null then
+    run_at := greatest(coalesce(millrace.at_ms(at_time), now_at), millrace.after_ms(now_at, coalesce(delay, 0)));
+  end if;
+  insert into millrace.job_bodies (id, enqueued_at, first_run_at, queue_id, timeout_ms, max_attempts, priority, name, payload, meta, tags)
+  values (of_id, now_at, run_at, queue.id, timeout, queue.attempts, queue.priority, of_name, of_payload::json, of_meta::json, of_tags)
+  on conflict (id) do nothing;
+  if not found then
+    known := array[of_id];
+  elsif run_at <= now_at then
+    insert into millrace.ready (seq, run_at, ready_at, id, queue_id, priority, attempts, crashes, hooks)
+    values (nextval('millrace.entry_seq'), run_at, now_at, of_id, queue.id, queue.priority, 0, 0, 0);
+  else
+    insert into millrace.scheduled (run_at, id, queue_id, waits_for, priority, attempts, crashes, hooks)
+    values (run_at, of_id, queue.id, 1, queue.priority, 0, 0, 0);
+    perform millrace.ring('scheduled');
+  end if;
+  if hint is not null then perform pg_notify('millrace:' || :'schema', hint); end if;
+  rings := millrace.rung();
+end $$;
+
 -- A newer request with the unique key of a job that waits: the holder takes its content and, with debounce, its
 -- time. False: it has started or ended. Refines src/backends/memory/replace.ts.
 create or replace function millrace.replace_holder(held uuid, request json, on_duplicate int, now_at timestamptz) returns boolean language plpgsql as $$

@@ -53,8 +53,9 @@ declare
   owed_normal int := millrace.lane_owed(starts, normal_passed, settings.lower_lane_share);
   -- One start earlier than the normal lane, so that both keep their bound when they come due together.
   owed_low int := millrace.lane_owed(starts, low_passed, greatest(settings.lower_lane_share - 1, 2));
+  first_priority int;
   last_priority int;
-  in_high int := starts;
+  in_high int := 0;
   in_normal int := 0;
   normals tid[];
   lows tid[];
@@ -62,8 +63,14 @@ declare
   n_low int;
   n_high int;
 begin
+  -- Rows are in order of priority: usually all of one lane.
+  select r.priority into first_priority from millrace.ready r where r.ctid = own[1];
   select r.priority into last_priority from millrace.ready r where r.ctid = own[starts];
-  if last_priority > settings.lane_high_max then
+  if last_priority <= settings.lane_high_max then
+    in_high := starts;
+  elsif first_priority > settings.lane_high_max and last_priority <= settings.lane_normal_max then
+    in_normal := starts;
+  elsif first_priority <= settings.lane_normal_max then
     select count(*) filter (where r.priority <= settings.lane_high_max), count(*) filter (where r.priority between settings.lane_high_max + 1 and settings.lane_normal_max)
     into in_high, in_normal from millrace.ready r where r.ctid = any(own);
   end if;
@@ -85,7 +92,8 @@ begin
   return own[1:n_high] || normals[1:n_normal] || lows[1:n_low];
 end $$;
 
--- The first row of the reply is the head: verdicts, paused queues, refusal, lanes, rings. The others are jobs.
+-- The first row of the reply is the head, in its column `facts`: verdicts, paused queues, refusal, the lease, queues, rings.
+-- The others are jobs: what every job has as one line of words, since a column costs more than a word.
 create or replace function millrace.cycle(
   for_worker text, claim_no bigint, queues text[], most int, lease_ms bigint,
   -- Floors, sorted by queue (position in `queues`, from 1) and priority.
@@ -93,10 +101,7 @@ create or replace function millrace.cycle(
   -- Starts that lower lanes have watched go by, as far as this process knows, by position in `queues`.
   normal_passed int[], low_passed int[],
   done_ids uuid[], done_leases bigint[], done_ran_ms int[], done_results text[], changes json
-) returns table (
-  head text, id uuid, lease bigint, queue int, seq bigint, priority smallint, attempts smallint, crashes smallint, name text, payload text,
-  max_attempts int, timeout_ms int, enqueued_ms bigint, run_ms bigint, rate_limited boolean, extra text
-) language plpgsql
+) returns table (facts text, name text, payload json, extra text) language plpgsql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan set lock_timeout = '5s'
 as $$
 #variable_conflict use_column
@@ -109,16 +114,13 @@ declare
   paused text[] := '{}';
   settings millrace.job_queues;
   position int;
-  queue_positions int[] := '{}';
-  queue_ids int[] := '{}';
-  limited boolean[] := '{}';
-  key_limited boolean[] := '{}';
   picked tid[] := '{}';
   own tid[];
   floors_from int[];
   floors_seq bigint[];
-  lanes json[] := '{}';
-  first_lease bigint;
+  asked json[] := '{}';
+  rings text;
+  claim_lease bigint;
 begin
   if changes is not null then perform millrace.lock_around(done_ids || millrace.jobs_changed(changes)); end if;
   if cardinality(done_ids) > 0 then
@@ -134,19 +136,23 @@ begin
         paused := paused || settings.name;
         continue;
       end if;
-      queue_positions := queue_positions || position;
-      lanes := lanes || json_build_array(position, settings.lower_lane_share, settings.lane_high_max, settings.lane_normal_max);
-      queue_ids := queue_ids || settings.id;
-      limited := limited || (settings.rate is not null);
-      key_limited := key_limited || (settings.per_key_rate is not null);
+      asked := asked || json_build_array(position, settings.id, settings.lower_lane_share, settings.lane_high_max, settings.lane_normal_max,
+        settings.rate is not null, settings.per_key_rate is not null);
       continue when cardinality(picked) >= most;
-      select array_agg(f.priority order by f.priority), array_agg(f.seq order by f.priority) into floors_from, floors_seq
-      from unnest(floor_queues, floor_priorities, floor_seqs) as f(queue, priority, seq) where f.queue = position;
-      own := millrace.pick_ready(settings.id, 0, 32767, most - cardinality(picked), floors_from, floors_seq);
-      if floors_from is not null and cardinality(picked) + cardinality(own) < most then
+      floors_from := null;
+      if floor_queues is not null then
+        select array_agg(f.priority order by f.priority), array_agg(f.seq order by f.priority) into floors_from, floors_seq
+        from unnest(floor_queues, floor_priorities, floor_seqs) as f(queue, priority, seq) where f.queue = position;
+      end if;
+      if floors_from is not null then
+        own := millrace.pick_ready(settings.id, 0, 32767, most - cardinality(picked), floors_from, floors_seq);
         -- Short of jobs above the floors: look at everything.
-        floors_from := null;
-        own := millrace.pick_ready(settings.id, 0, 32767, most - cardinality(picked), null, null);
+        if cardinality(picked) + cardinality(own) < most then floors_from := null; end if;
+      end if;
+      if floors_from is null then
+        own := array(
+          select r.ctid from millrace.ready r where r.queue_id = settings.id
+          order by r.queue_id, r.priority, r.seq limit most - cardinality(picked) for update skip locked);
       end if;
       if settings.lower_lane_share > 0 and cardinality(own) > 0 and cardinality(picked) + cardinality(own) >= most then
         own := millrace.share_lanes(settings, own, normal_passed[position], low_passed[position], floors_from, floors_seq);
@@ -155,47 +161,48 @@ begin
     end loop;
   end if;
 
-  select w.no into worker_number from millrace.workers w where w.id = for_worker;
   if cardinality(picked) > 0 then
-    update millrace.worker_claims c set last_claim_no = claim_no
-    where c.worker_no = worker_number and not c.is_dead and c.last_claim_no < claim_no;
+    update millrace.worker_claims c set last_claim_no = claim_no from millrace.workers w
+    where w.id = for_worker and c.worker_no = w.no and not c.is_dead and c.last_claim_no < claim_no
+    returning c.worker_no into worker_number;
     if not found then picked := '{}'; end if;
   end if;
   if cardinality(picked) = 0 and most > 0 then
     select case when c.is_dead then 'worker-dead' when c.last_claim_no >= claim_no then 'superseded' end into refused
-    from millrace.worker_claims c where c.worker_no = worker_number;
+    from millrace.workers w join millrace.worker_claims c on c.worker_no = w.no where w.id = for_worker;
     if not found then refused := 'worker-dead'; end if;
   end if;
 
-  head := nullif(json_strip_nulls(json_build_object('unapplied', unapplied, 'verdicts', verdicts, 'refused', refused, 'rings', millrace.rung(), 'lanes', case when cardinality(picked) > 0 then lanes end,
-    'paused', case when cardinality(paused) > 0 then paused end))::text, '{}');
+  rings := millrace.rung();
+  -- One for the whole claim: a lease is told from the others of its job only.
+  if cardinality(picked) > 0 then claim_lease := nextval('millrace.lease_seq'); end if;
+  if cardinality(picked) > 0 or cardinality(paused) > 0 or unapplied is not null or verdicts is not null or refused is not null or rings is not null then
+    facts := json_strip_nulls(json_build_object('unapplied', unapplied, 'verdicts', verdicts, 'refused', refused, 'rings', rings, 'lease', claim_lease,
+      'queues', case when cardinality(picked) > 0 then asked end, 'paused', case when cardinality(paused) > 0 then paused end))::text;
+  end if;
   return next;
   if cardinality(picked) = 0 then return; end if;
 
-  first_lease := nextval('millrace.lease_seq');
   return query
   with taken as (
     delete from millrace.ready r where r.ctid = any(picked)
     returning r.seq, r.run_at, r.ready_at, r.id, r.queue_id, r.priority, r.attempts, r.crashes, r.hooks
-  ), numbered as (
-    select t.*, first_lease + row_number() over () - 1 as lease from taken t
   ), started as (
     insert into millrace.running (id, lease, started_at, seq, run_at, ready_at, visible_until, queue_id, worker_no, priority, attempts, crashes, hooks)
-    select n.id, n.lease, now_at, n.seq, n.run_at, n.ready_at,
+    select n.id, claim_lease, now_at, n.seq, n.run_at, n.ready_at,
            case when lease_ms is null then 'infinity'::timestamptz else millrace.after_ms(now_at, lease_ms) end,
            n.queue_id, worker_number, n.priority, n.attempts, n.crashes,
            case when n.hooks & 32 <> 0 and millrace.frees_at_start(n.id) then n.hooks & ~32 else n.hooks end
-    from numbered n
+    from taken n
   )
-  select null::text, n.id, n.lease, queue_positions[array_position(queue_ids, n.queue_id)], n.seq, n.priority, n.attempts, n.crashes,
-         b.name, b.payload::text, b.max_attempts, b.timeout_ms,
-         round(date_part('epoch', b.enqueued_at) * 1000)::bigint, round(date_part('epoch', n.run_at) * 1000)::bigint,
-         limited[array_position(queue_ids, n.queue_id)] or (b.limit_key is not null and key_limited[array_position(queue_ids, n.queue_id)]),
+  select concat_ws(' ', n.id, n.queue_id, n.seq, n.priority, n.attempts, n.crashes, b.max_attempts, b.timeout_ms,
+           round(date_part('epoch', b.enqueued_at) * 1000)::bigint, round(date_part('epoch', n.run_at) * 1000)::bigint),
+         b.name, b.payload,
          case when n.hooks & (16 + 512 + 1024) <> 0 or b.tags is not null or b.meta is not null then
            json_build_object('tags', b.tags, 'meta', b.meta::text, 'batch', b.batch_id, 'group', b.group_key, 'limitKey', b.limit_key,
              'parents', case when n.hooks & 1024 <> 0 then (select json_agg(p.parent order by p.position) from millrace.job_parents p where p.child = n.id) end)::text
          end
-  from numbered n
+  from taken n
   -- By id and in no other way: planned beside empty partitions, a join would read all bodies for ever after.
   cross join lateral (
     select o.name, o.payload, o.max_attempts, o.timeout_ms, o.enqueued_at, o.limit_key, o.tags, o.meta, o.batch_id, o.group_key
