@@ -18,7 +18,7 @@ export const latencyIdle: Scenario = {
   aim: 'latency',
   jobs: { memory: 200, other: 200 },
   jobsMax: 1000,
-  run: (stage, jobs) => measureLatency(stage, { jobs, everyMs: 25, warmUp: 20 }),
+  run: (stage, jobs) => measureLatency(stage, { jobs, everyMs: 25, warmUp: 500, warmUpEveryMs: 4 }),
 }
 
 export const latency500: Scenario = {
@@ -27,7 +27,7 @@ export const latency500: Scenario = {
   aim: 'latency',
   jobs: { memory: 3000, other: 3000 },
   jobsMax: 30_000,
-  run: (stage, jobs) => measureLatency(stage, { jobs, everyMs: 2, warmUp: 500 }),
+  run: (stage, jobs) => measureLatency(stage, { jobs, everyMs: 2, warmUp: 500, warmUpEveryMs: 2 }),
 }
 
 interface Timetable {
@@ -35,20 +35,26 @@ interface Timetable {
   readonly everyMs: number
   /** Not counted: the first jobs measure connections and the compiler of the runtime. */
   readonly warmUp: number
+  readonly warmUpEveryMs: number
 }
 
-async function measureLatency(stage: Stage, { jobs, everyMs, warmUp }: Timetable): Promise<Measurement> {
+async function measureLatency(stage: Stage, { jobs, everyMs, warmUp, warmUpEveryMs }: Timetable): Promise<Measurement> {
   const { system, database } = stage
   const crew = await stage.crew({ concurrency: CONCURRENCY, isTimed: true })
   await crew.start()
   const calledMs: number[] = []
   const calls: Promise<void>[] = []
   let clocks = await startClocks({ database, crew, isWorkHere: true })
-  const beginMs = nowMs()
+  let dueMs = nowMs()
   for (let seq = 0; seq < warmUp + jobs; seq += 1) {
-    const waitMs = beginMs + seq * everyMs - nowMs()
+    if (seq === warmUp) {
+      await Promise.all(calls)
+      clocks = await startClocks({ database, crew, isWorkHere: true })
+      dueMs = nowMs()
+    }
+    const waitMs = dueMs - nowMs()
     if (waitMs > 0) await pause(waitMs)
-    if (seq === warmUp) clocks = await startClocks({ database, crew, isWorkHere: true })
+    dueMs += seq < warmUp ? warmUpEveryMs : everyMs
     calledMs.push(nowMs())
     calls.push(system.enqueue(payload(seq)))
   }

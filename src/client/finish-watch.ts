@@ -1,5 +1,5 @@
 // Waits for jobs to end. A hint of the store makes it look at once; behind it stands a poll that slows
-// down from 20 ms to 1 s. Everybody who waits on one connection shares the reads.
+// down from 5 ms to 1 s. Everybody who waits on one connection shares the reads.
 import type { JobId, StoredJob } from '../core/job.ts'
 import { isFinal } from '../core/job.ts'
 import { LIMITS } from '../core/limits.ts'
@@ -18,7 +18,8 @@ interface Waiter {
   ended: boolean
 }
 
-const POLL_MIN_MS = 20
+/** A quick job may have ended before its worker heard that somebody waits. */
+const POLL_MIN_MS = 5
 const POLL_MAX_MS = 1_000
 
 export class FinishWatch {

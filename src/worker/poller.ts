@@ -1,5 +1,6 @@
 // When to ask for jobs: after a hint, and by an adaptive, jittered poll behind the hints. Every hint may be
-// lost; the poll alone is enough, only slower.
+// lost; the poll alone is enough, only slower. A poll that finds jobs has found them without a hint: then it is all
+// there is, and is made often. While hints come, it is made ever more rarely.
 import { DEFAULTS } from '../core/limits.ts'
 import type { Timer } from '../runtime/clock.ts'
 import type { Runtime } from '../runtime/runtime.ts'
@@ -17,6 +18,9 @@ export class Poller {
   readonly #options: PollerOptions
   #expects = true
   #hinted = false
+  #timeIsUp = false
+  /** Of the claim that was asked for last. */
+  #isPoll = false
   #intervalMs: number = DEFAULTS.pollMinMs
   #timer: Timer | undefined
   #stopListening: (() => void) | undefined
@@ -25,10 +29,12 @@ export class Poller {
     this.#options = options
   }
 
-  /** Is there reason to believe that a claim would find something? */
+  /** Is there reason to believe that a claim would find something? Asked right before one. */
   get expects(): boolean {
-    if (this.#expects) this.#hinted = false
-    return this.#expects
+    if (!this.#expects) return false
+    this.#isPoll = this.#timeIsUp && !this.#hinted
+    this.#hinted = this.#timeIsUp = false
+    return true
   }
 
   start(): void {
@@ -51,7 +57,7 @@ export class Poller {
 
   /** A claim came back with so many of the jobs it asked for. A hint that came meanwhile still stands. */
   claimed(count: number, limit: number): void {
-    if (count > 0) this.#intervalMs = DEFAULTS.pollMinMs
+    if (count > 0 && this.#isPoll) this.#intervalMs = DEFAULTS.pollMinMs
     if (count >= limit) {
       this.#expects = true
       return
@@ -68,7 +74,7 @@ export class Poller {
     this.#intervalMs = Math.min(this.#intervalMs * 2, DEFAULTS.pollMaxMs)
     this.#timer = runtime.clock.timer(waitMs, () => {
       this.#timer = undefined
-      this.#expects = true
+      this.#expects = this.#timeIsUp = true
       this.#options.onWake()
     })
   }

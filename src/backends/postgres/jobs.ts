@@ -41,12 +41,11 @@ export function postgresJobs(store: PostgresStore, cycle: Cycle): JobStore {
   const holdings = prepared(store, 'jobs.holdings', 'select h.job_id, h.lease from millrace.fence_worker($1, $2) as h')
   const promote = prepared(store, 'jobs.promote', 'select promoted, next_due_ms, rings from millrace.promote_jobs($1)')
   const prune = prepared(store, 'jobs.prune', 'select millrace.prune_jobs($1, $2, $3, $4)')
-  const due = Object.fromEntries(
-    Object.entries(DUE).map(([kind, sql]) => [
-      kind,
-      prepared(store, 'jobs.due', `select ${RECORD_COLUMNS} from millrace.records_of(array(${sql})) r`),
-    ]),
+  // Usually nothing is due: then nobody pays for whole records.
+  const dueIds = Object.fromEntries(
+    Object.entries(DUE).map(([kind, sql]) => [kind, prepared(store, 'jobs.due', sql)]),
   ) as Record<DueKind, ReturnType<typeof prepared>> // the same keys
+  const dueRecords = prepared(store, 'jobs.due', `select ${RECORD_COLUMNS} from millrace.records_of($1) r`)
 
   return {
     insert: createInsert(store),
@@ -67,7 +66,9 @@ export function postgresJobs(store: PostgresStore, cycle: Cycle): JobStore {
       return { promoted: Number(row?.[0] ?? 0), nextDueInMs: msOf(row?.[1]) }
     },
     async due(kind, limit) {
-      return (await due[kind](limit)).map((row) => dueJob(row, kind))
+      const ids = await dueIds[kind](limit)
+      if (ids.length === 0) return []
+      return (await dueRecords(uuidArray(ids.map(([id]) => id!)))).map((row) => dueJob(row, kind))
     },
     async prune(rules, limit) {
       const [row] = await prune(
