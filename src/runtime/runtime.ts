@@ -32,7 +32,20 @@ export function createRuntime(overrides: Partial<Runtime> = {}): Runtime {
 
 /** UUIDv7 from the given clock; cryptographic randomness unless a source is given. */
 export function createIdSource(clock: Clock, random?: () => number): () => string {
-  const rng = random === undefined ? undefined : { nextUint32: (): number => Math.floor(random() * 0x1_0000_0000) }
-  const generator = new V7Generator(rng)
+  const nextUint32 = random === undefined ? cryptoWords() : (): number => Math.floor(random() * 0x1_0000_0000)
+  const generator = new V7Generator({ nextUint32 })
   return () => generator.generateOrResetWithTs(Math.floor(clock.nowMs())).toString()
+}
+
+/** Fetched many at a time: asking the system for each id takes longer than making it. */
+function cryptoWords(): () => number {
+  const words = new Uint32Array(1_024)
+  let next = words.length
+  return () => {
+    if (next === words.length) {
+      crypto.getRandomValues(words)
+      next = 0
+    }
+    return words[next++]!
+  }
 }

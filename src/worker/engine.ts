@@ -117,7 +117,8 @@ export class Engine {
       jobs: backend.jobs,
       callsMax: backend.capabilities.orderedCalls,
       demand: (asked) => this.#demand(asked),
-      reports: () => this.#reports.take(),
+      reports: (most) => this.#reports.take(most),
+      onReportLost: ({ run, transition }) => run && this.#reports.takeBack(run, transition),
       onClaimed: (jobs, demand, reply) => this.#claimed(jobs, demand, reply),
       onVerdict: (settlement, verdict) => this.#verdict(settlement, verdict),
       isKnown: ({ jobId, lease }) => this.#runs.get(jobId)?.claimed.lease === lease,
@@ -324,9 +325,12 @@ export class Engine {
   #verdict({ run, transition }: Settlement, verdict: Verdict): void {
     if (run === null) return
     if (transition.edge === 'report') {
-      this.#reports.answered(run, transition)
+      if (verdict === 'busy') {
+        this.#reports.rest(run, transition)
+        return
+      }
+      run.reportOut = undefined
       if (verdict === 'stale' || verdict === 'missing') this.#reportRefused(run)
-      else if (verdict === 'busy') this.#reports.takeBack(run, transition)
       else if (transition.progress !== undefined) this.#tellProgress(run, transition.progress)
       return
     }

@@ -37,8 +37,8 @@ export class JobRun implements Deadline {
   progress: JsonText | undefined
   logLines: LogLine[] | undefined
   logLinesSent = 0
-  /** Reports that were sent and are not answered yet, in order. */
-  reportsOut: Transition[] | undefined
+  /** The report that was sent and is not answered yet. */
+  reportOut: Transition | undefined
 
   /** It was sent inside a transaction of the handler; what became of that is unknown here. */
   completion: Transition | undefined

@@ -31,8 +31,10 @@ export interface PumpOptions {
   readonly callsMax: number
   /** What to claim now, or null, with so many asked for and not yet answered. Asked right before each call. */
   readonly demand: (asked: number) => Demand | null
-  /** Reports of runs that wait to be sent; they go before settlements. */
-  readonly reports: () => readonly Settlement[]
+  /** At most so many reports of runs that wait to be sent; they go before settlements. */
+  readonly reports: (most: number) => readonly Settlement[]
+  /** Nobody knows what became of it: it has to be taken again. */
+  readonly onReportLost: (settlement: Settlement) => void
   readonly onClaimed: (jobs: readonly ClaimedJob[], demand: Demand, reply: ClaimReply) => void
   readonly onVerdict: (settlement: Settlement, verdict: Verdict) => void
   readonly isKnown: (ref: LeaseRef) => boolean
@@ -56,7 +58,7 @@ const WORTH_A_CALL = 32
 export class Pump {
   readonly #options: PumpOptions
   #waiting: Settlement[] = []
-  /** Sent once without an answer; they go first, so that reports and endings keep their order. */
+  /** Endings that were sent once without an answer. */
   #unsent: Settlement[] = []
   #calls = 0
   /** Asked for by the calls under way. */
@@ -176,9 +178,11 @@ export class Pump {
         this.#deliver(batch, reply.verdicts)
       }
     } catch (error) {
+      const endings = batch.filter(({ transition }) => transition.edge !== 'report')
+      for (const settlement of batch) if (settlement.transition.edge === 'report') this.#options.onReportLost(settlement)
       // They go out again in the order they were made.
       if (isPlanted('settlement-forgotten')) this.#unsent = []
-      else this.#unsent = isBehind && this.#frontFailed ? [...this.#unsent, ...batch] : [...batch, ...this.#unsent]
+      else this.#unsent = isBehind && this.#frontFailed ? [...this.#unsent, ...endings] : [...endings, ...this.#unsent]
       this.#frontFailed = true
       if (demand !== null && !isPlanted('claim-not-recovered')) this.#suspect = true
       throw error
@@ -187,10 +191,10 @@ export class Pump {
   }
 
   #nextBatch(): readonly Settlement[] {
-    const again = this.#unsent.splice(0, LIMITS.applyBatchMax)
-    if (this.#unsent.length > 0) return again
-    const fresh = [...again, ...this.#options.reports()]
-    return [...fresh, ...this.#waiting.splice(0, Math.max(LIMITS.applyBatchMax - fresh.length, 0))]
+    // Reports first: whatever ends a run comes after what it reported.
+    const batch = [...this.#options.reports(LIMITS.applyBatchMax)]
+    for (const line of [this.#unsent, this.#waiting]) batch.push(...line.splice(0, LIMITS.applyBatchMax - batch.length))
+    return batch
   }
 
   #isWaiting({ jobId, lease }: LeaseRef): boolean {

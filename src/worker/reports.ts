@@ -20,64 +20,80 @@ export interface ReportsOptions {
 export class Reports {
   readonly #options: ReportsOptions
   readonly #waiting = new Set<JobRun>()
+  /** Their jobs are locked; they wait for a timer. */
+  readonly #resting = new Set<JobRun>()
 
   constructor(options: ReportsOptions) {
     this.#options = options
   }
 
   add(run: JobRun): void {
+    if (this.#resting.has(run)) return
     this.#waiting.add(run)
     this.#options.onWaiting()
   }
 
-  /** Everything that waits, as sent from now on. */
-  take(): readonly Settlement[] {
+  /** At most so many of those that wait, as sent from now on. Each run has at most one under way. */
+  take(most: number): readonly Settlement[] {
     if (this.#waiting.size === 0) return NOTHING
-    // After a completion inside a transaction they go with that, or not at all.
-    const runs = [...this.#waiting].filter(({ completion }) => completion === undefined)
-    this.#waiting.clear()
-    return runs.flatMap((run) => {
+    const taken: Settlement[] = []
+    for (const run of this.#waiting) {
+      if (taken.length >= most) break
+      if (run.reportOut !== undefined) continue
+      this.#waiting.delete(run)
       const report = unsent(run)
-      if (report === undefined) return NOTHING
+      // After a completion inside a transaction it goes with that, or not at all.
+      if (report === undefined || run.completion !== undefined) continue
       // The end of a run waits for a lock anyway, and must not overtake its report.
       const transition = decideReport(run.claimed, run.over ? report : { ...report, ifFree: true })
       run.progress = undefined
       run.logLinesSent += run.logLines?.length ?? 0
       run.logLines = undefined
-      run.reportsOut = [...(run.reportsOut ?? []), transition]
-      return [{ run, transition }]
-    })
+      run.reportOut = transition
+      taken.push({ run, transition })
+    }
+    return taken
   }
 
-  answered(run: JobRun, transition: Transition): void {
-    const rest = run.reportsOut?.filter((out) => out !== transition)
-    run.reportsOut = rest?.length === 0 ? undefined : rest
-  }
-
-  /** It was answered with `busy`: the run has it again, before what it reported since. */
+  /** It may not have arrived: the run has it again, before what it reported since. */
   takeBack(run: JobRun, { progress, logLines }: Transition): void {
+    run.reportOut = undefined
     run.progress ??= progress
     if (logLines !== undefined) {
       run.logLinesSent -= logLines.length
       run.logLines = [...logLines, ...(run.logLines ?? [])]
     }
-    if (run.over) this.add(run)
-    else this.#options.clock.timer(BUSY_WAIT_MS, () => this.add(run))
+    this.add(run)
   }
 
-  /** What it reported goes before its end, also if it was to wait a little. */
+  /** The job is locked: the same, a little later. */
+  rest(run: JobRun, transition: Transition): void {
+    if (!run.over) {
+      this.#resting.add(run)
+      this.#options.clock.timer(BUSY_WAIT_MS, () => this.#wake(run))
+    }
+    this.takeBack(run, transition)
+  }
+
+  /** What it reported goes before its end, also if it was to rest. */
   ended(run: JobRun): void {
-    if (run.progress !== undefined || run.logLines !== undefined) this.add(run)
+    if (run.progress !== undefined || run.logLines !== undefined) this.#wake(run)
+  }
+
+  #wake(run: JobRun): void {
+    this.#resting.delete(run)
+    this.add(run)
   }
 }
 
 /** Whatever the run reported and no answer confirms, as one report that may be sent again. It stays with the run. */
 export function openReport(run: JobRun): readonly Transition[] {
-  const all: readonly Report[] = [...(run.reportsOut ?? []), unsent(run) ?? {}]
-  const progress = all.findLast((report) => report.progress !== undefined)?.progress
-  const logLines = all.flatMap((report) => report.logLines ?? [])
-  if (progress === undefined && logLines.length === 0) return []
-  const logFrom = all.find((report) => report.logFrom !== undefined)?.logFrom
+  const { reportOut } = run
+  const later = unsent(run)
+  const progress = later?.progress ?? reportOut?.progress
+  const logFrom = reportOut?.logFrom ?? later?.logFrom
+  const logLines = [...(reportOut?.logLines ?? []), ...(later?.logLines ?? [])]
+  if (progress === undefined && logFrom === undefined) return []
   return [
     decideReport(run.claimed, {
       ...(progress !== undefined && { progress }),

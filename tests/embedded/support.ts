@@ -12,10 +12,12 @@ import pg from 'pg'
 import { afterAll, beforeAll, vi } from 'vitest'
 import { compileProject } from '../../scripts/compile.ts'
 import { isRunning } from '../../src/backends/embedded/processes.ts'
+import { readState } from '../../src/backends/embedded/state.ts'
 import { copyCluster } from '../support/postgres-server.ts'
 
 const USER = fileURLToPath(new URL('./fixtures/user.mjs', import.meta.url))
-const DEADLINE_MS = 30_000
+/** Longer than a fast shutdown may take before an immediate one follows. */
+const DEADLINE_MS = 45_000
 
 // Where the disk is busy, initdb alone takes ten seconds for its syncs.
 vi.setConfig({ testTimeout: 2 * DEADLINE_MS, hookTimeout: 2 * DEADLINE_MS })
@@ -115,15 +117,22 @@ export async function query(url: string, text: string): Promise<readonly Record<
 
 /** The server process as PostgreSQL itself wrote it down, while it runs. */
 export function serverPid(dir: string): number | undefined {
-  const path = join(dir, 'pg18', 'postmaster.pid')
-  if (!existsSync(path)) return undefined
-  const pid = Number(readFileSync(path, 'utf8').split('\n')[0])
-  return isRunning(pid) ? pid : undefined
+  try {
+    const pid = Number(readFileSync(join(dir, 'pg18', 'postmaster.pid'), 'utf8').split('\n')[0])
+    return pid > 0 && isRunning(pid) ? pid : undefined
+  } catch {
+    return undefined // it may go between two looks
+  }
 }
 
-export function guardianPid(dir: string): number {
-  const state = JSON.parse(readFileSync(join(dir, 'state.json'), 'utf8')) as { guardian: { pid: number } }
-  return state.guardian.pid
+/** The guardian, as soon as there is one, and not this one. */
+export async function untilGuardian(dir: string, not?: number): Promise<number> {
+  let pid: number | undefined
+  await until(() => {
+    pid = readState(join(dir, 'state.json'))?.guardian.pid
+    return pid !== undefined && pid !== not
+  }, 'the guardian')
+  return pid!
 }
 
 export async function untilServerIsGone(dir: string): Promise<void> {

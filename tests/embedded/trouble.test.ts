@@ -7,16 +7,16 @@ import { expect, test } from 'vitest'
 import { isRunning, markOf } from '../../src/backends/embedded/processes.ts'
 import { startEmbedded } from '../../src/backends/embedded/start-embedded.ts'
 import { jsonLogger } from '../../src/runtime/logger.ts'
-import { directory, directoryWithData, guardianPid, query, serverPid, until, untilServerIsGone } from './support.ts'
+import { directory, directoryWithData, query, serverPid, until, untilGuardian, untilServerIsGone } from './support.ts'
 
 const dir = await directoryWithData()
 
 test('a guardian that was killed is replaced, and the server goes on', async () => {
   const server = await startEmbedded({ dir, lingerMs: 100 })
-  await until(() => existsSync(join(dir, 'state.json')), 'the guardian')
-  const [pid, guardian] = [serverPid(dir), guardianPid(dir)]
+  const guardian = await untilGuardian(dir)
+  const pid = serverPid(dir)
   process.kill(guardian, 'SIGKILL')
-  await until(() => guardianPid(dir) !== guardian, 'a new guardian')
+  await untilGuardian(dir, guardian)
   expect(serverPid(dir)).toBe(pid)
   await query(server.url, 'select 1')
   await server.stop()
@@ -24,14 +24,16 @@ test('a guardian that was killed is replaced, and the server goes on', async () 
 })
 
 test('a guardian that was frozen and replaced does not stop the server of its successor', async () => {
-  const first = await startEmbedded({ dir, lingerMs: 100 })
-  await until(() => existsSync(join(dir, 'state.json')), 'the guardian')
-  const [pid, guardian] = [serverPid(dir), guardianPid(dir)]
+  const lines: string[] = []
+  const first = await startEmbedded({ dir, lingerMs: 100, logger: jsonLogger('warn', (line) => lines.push(line)) })
+  const guardian = await untilGuardian(dir)
+  const pid = serverPid(dir)
   process.kill(guardian, 'SIGSTOP')
   const second = await startEmbedded({ dir, lingerMs: 100 })
-  await until(() => guardianPid(dir) !== guardian, 'a new guardian')
+  await untilGuardian(dir, guardian)
   process.kill(guardian, 'SIGCONT')
   await until(() => !isRunning(guardian), 'the old guardian to go')
+  await until(() => lines.some((line) => line.includes('brought back')), 'the first to hold on to the new one')
   await second.stop()
   expect(await query(first.url, 'select 1 as one')).toEqual([{ one: 1 }])
   expect(serverPid(dir)).toBe(pid)
@@ -85,11 +87,11 @@ test.each(['', '{', '{"pid":1', 'null'])('a file that a crash cut to %j is as go
 test('a server whose directory was removed ends with its user', async () => {
   const removed = await directoryWithData()
   const server = await startEmbedded({ dir: removed, lingerMs: 0 })
-  await until(() => existsSync(join(removed, 'state.json')), 'the guardian')
-  const [pid, guardian] = [serverPid(removed) ?? 0, guardianPid(removed)]
+  const guardian = await untilGuardian(removed)
+  const pid = serverPid(removed) ?? 0
   const written = statSync(join(removed, 'state.json')).mtimeMs
   await until(() => statSync(join(removed, 'state.json')).mtimeMs !== written, 'the guardian to have read it')
-  rmSync(removed, { recursive: true, force: true })
+  rmSync(removed, { recursive: true, force: true, maxRetries: 5 })
   await server.stop()
   await until(() => !isRunning(pid) && !isRunning(guardian), 'server and guardian to be gone')
 })

@@ -17,7 +17,7 @@ import { presenceOf } from './processes.ts'
 import { openLog } from './server-log.ts'
 import { chooseServerUser } from './server-user.ts'
 import { startPostmaster, startFailed } from './start-postmaster.ts'
-import { beatOf, readState, writeState } from './state.ts'
+import { beatOf, readState, removeState, writeState } from './state.ts'
 
 export interface Place {
   readonly files: Files
@@ -93,6 +93,8 @@ async function start(place: Place, lock: Lock, deadlineMs: number): Promise<Sess
   try {
     const running = await settledPostmaster(files.data, deadlineMs)
     removeRemains(files.dir)
+    // It names a guardian that is dead or replaced; the new one would think that it was replaced itself.
+    removeState(files.state)
     if (running === undefined) await ensureCluster({ ...files, binaries, user, log })
     guardian = launchGuardian({ files, lingerMs, logFd: log.fd, pgCtl: binaries.pgCtl })
     const server = running ?? (await startPostmaster({ files, postgres: binaries.postgres, user, log, deadlineMs }))

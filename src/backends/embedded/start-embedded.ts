@@ -11,6 +11,9 @@ import { readPassword } from './cluster.ts'
 import { ensureServer } from './ensure-server.ts'
 import type { Place, Session } from './ensure-server.ts'
 import { DATABASE, ROLE, openFiles } from './files.ts'
+import { findPostmaster } from './postmaster.ts'
+import { presenceOf } from './processes.ts'
+import { readState } from './state.ts'
 
 export interface EmbeddedOptions {
   /** Default `.millrace` in the current directory. */
@@ -76,7 +79,19 @@ class Stay implements EmbeddedServer {
   async #leave(): Promise<void> {
     await this.#recovery
     await this.#session.settled.catch(() => undefined) // reported by #watch
+    await this.#ensureGuarded()
     this.#session.hold.release()
+  }
+
+  /** Only a guardian stops the server after its last user: one that died a moment ago is replaced first. */
+  async #ensureGuarded(): Promise<void> {
+    const { files } = this.#place
+    const state = readState(files.state)
+    if (findPostmaster(files.data) === undefined) return
+    if (state !== undefined && presenceOf(state.guardian) !== 'gone') return
+    const session = await ensureServer(this.#place).catch(() => undefined)
+    await session?.settled.catch(() => undefined)
+    session?.hold.release()
   }
 
   #watch({ hold, settled }: Session): void {
@@ -85,30 +100,35 @@ class Stay implements EmbeddedServer {
       logger.error({ error }, 'other processes cannot attach to the embedded PostgreSQL'),
     )
     hold.onLost(() => {
-      if (this.#end === undefined) this.#recovery ??= this.#recover().finally(() => (this.#recovery = undefined))
+      if (this.#end !== undefined) return
+      this.#recovery ??= this.#recover().then((recovered) => {
+        this.#recovery = undefined
+        // Not before: one that is lost again already must find no recovery under way.
+        if (recovered !== undefined) this.#watch(recovered)
+      })
     })
   }
 
   /** Somebody killed the guardian, or the server died: start what is missing, on the same port if it is free. */
-  async #recover(): Promise<void> {
+  async #recover(): Promise<Session | undefined> {
     const { logger } = this.#place
     const { port } = this.#session
     for (let attempt = 0; attempt < RECOVERIES_MAX && this.#end === undefined; attempt += 1) {
       try {
         this.#session = await ensureServer(this.#place)
-        this.#watch(this.#session)
         if (this.#session.port === port) logger.warn({ port }, 'the embedded PostgreSQL was brought back')
         else
           logger.error(
             { port, now: this.#session.port },
             'the embedded PostgreSQL has a new port: restart this process',
           )
-        return
+        return this.#session
       } catch (error) {
         logger.warn({ error, attempt }, 'the embedded PostgreSQL could not be brought back yet')
         await new Promise<void>((resolve) => void systemClock.timer(RECOVERY_WAIT_MS * 2 ** attempt, resolve))
       }
     }
     if (this.#end === undefined) logger.error({ port }, 'the embedded PostgreSQL is gone: restart this process')
+    return undefined
   }
 }

@@ -9,8 +9,6 @@ export interface CycleHead {
   readonly verdicts?: readonly string[]
   readonly refused?: 'worker-dead' | 'superseded'
   readonly paused?: readonly string[]
-  /** Of all jobs claimed. */
-  readonly lease?: number
   /** Those that were looked at, when jobs were claimed. */
   readonly queues?: readonly QueueFacts[]
   readonly rings?: string
@@ -58,7 +56,7 @@ export function parseClaimed(rows: readonly Row[], head: CycleHead, queues: read
   const claimed: ClaimedRow[] = []
   for (let index = 1; index < rows.length; index++) {
     const [facts, name, payload, extra] = rows[index]!
-    claimed.push(parseJob(facts!.split(' '), name!, payload!, extra, head.lease!, byId, queues))
+    claimed.push(parseJob(facts!.split(' '), name!, payload!, extra, byId, queues))
   }
   return claimed
 }
@@ -68,28 +66,27 @@ function parseJob(
   name: string,
   payload: string,
   extraText: string | null | undefined,
-  lease: number,
   byId: ReadonlyMap<number, QueueFacts>,
   queues: readonly string[],
 ): ClaimedRow {
   const extra = isAbsent(extraText) ? NO_EXTRA : (JSON.parse(extraText) as Extra) // written by millrace.cycle
-  const [position, , , , , hasRate, hasKeyRate] = byId.get(Number(words[1]))!
+  const [position, , , , , hasRate, hasKeyRate] = byId.get(Number(words[2]))!
   return {
     queueIndex: position - 1,
-    seq: Number(words[2]),
+    seq: Number(words[3]),
     job: {
       id: words[0] as JobId, // a job id by its column
-      lease: lease as LeaseNumber, // minted by millrace.lease_seq
+      lease: Number(words[1]) as LeaseNumber, // minted by millrace.lease_seq
       queue: queues[position - 1] ?? '',
       name,
       payload,
-      priority: Number(words[3]),
-      attemptCount: Number(words[4]),
-      maxAttempts: Number(words[6]),
-      crashCount: Number(words[5]),
-      timeoutMs: Number(words[7]),
-      enqueuedAtMs: Number(words[8]),
-      runAtMs: Number(words[9]),
+      priority: Number(words[4]),
+      attemptCount: Number(words[5]),
+      maxAttempts: Number(words[7]),
+      crashCount: Number(words[6]),
+      timeoutMs: Number(words[8]),
+      enqueuedAtMs: Number(words[9]),
+      runAtMs: Number(words[10]),
       tags: extra.tags ?? NO_TAGS,
       meta: extra.meta,
       batch: extra.batch,

@@ -1,4 +1,4 @@
-// The write path of the seam over SQL: one statement per call.
+// The write path of the seam over SQL: one statement per call, but for what is due.
 import type { JobId, LeaseNumber, LeaseRef } from '../../core/job.ts'
 import type { DueJob, DueKind, JobStore } from '../../store/ports.ts'
 import type { Cycle } from './cycle.ts'
@@ -41,11 +41,17 @@ export function postgresJobs(store: PostgresStore, cycle: Cycle): JobStore {
   const holdings = prepared(store, 'jobs.holdings', 'select h.job_id, h.lease from millrace.fence_worker($1, $2) as h')
   const promote = prepared(store, 'jobs.promote', 'select promoted, next_due_ms, rings from millrace.promote_jobs($1)')
   const prune = prepared(store, 'jobs.prune', 'select millrace.prune_jobs($1, $2, $3, $4)')
-  // Usually nothing is due: then nobody pays for whole records.
-  const dueIds = Object.fromEntries(
-    Object.entries(DUE).map(([kind, sql]) => [kind, prepared(store, 'jobs.due', sql)]),
-  ) as Record<DueKind, ReturnType<typeof prepared>> // the same keys
-  const dueRecords = prepared(store, 'jobs.due', `select ${RECORD_COLUMNS} from millrace.records_of($1) r`)
+  // Usually nothing is due: then nobody pays for whole records. If there is, both are read at one moment: a record that
+  // is newer than the reason would be judged for what another run did.
+  const due = Object.fromEntries(
+    Object.entries(DUE).map(([kind, sql]) => [
+      kind,
+      {
+        some: prepared(store, 'jobs.due', sql),
+        records: prepared(store, 'jobs.due', `select ${RECORD_COLUMNS} from millrace.records_of(array(${sql})) r`),
+      },
+    ]),
+  ) as Record<DueKind, Record<'some' | 'records', ReturnType<typeof prepared>>> // the same keys
 
   return {
     insert: createInsert(store),
@@ -66,9 +72,9 @@ export function postgresJobs(store: PostgresStore, cycle: Cycle): JobStore {
       return { promoted: Number(row?.[0] ?? 0), nextDueInMs: msOf(row?.[1]) }
     },
     async due(kind, limit) {
-      const ids = await dueIds[kind](limit)
-      if (ids.length === 0) return []
-      return (await dueRecords(uuidArray(ids.map(([id]) => id!)))).map((row) => dueJob(row, kind))
+      const { some, records } = due[kind]
+      if (limit < 1 || (await some(1)).length === 0) return []
+      return (await records(limit)).map((row) => dueJob(row, kind))
     },
     async prune(rules, limit) {
       const [row] = await prune(

@@ -1,6 +1,6 @@
 // One statement whose rows are taken as they come over the wire: texts, by position. The driver's own query asks the
-// server to describe the columns of every answer and builds an object for them, which costs more than a whole claim of
-// an idle worker. It also may not wait behind a Describe: parse (once per connection), bind, execute, sync, one packet.
+// server to describe the columns of every answer and builds an object for them, which costs more than the claim of an
+// idle worker. Here: parse (once per connection), bind, execute, sync, in one packet.
 import type { EventEmitter } from 'node:events'
 import pg from 'pg'
 import type { Row } from './row.ts'

@@ -6,7 +6,7 @@
 create sequence millrace.entry_seq increment by 10000;
 comment on sequence millrace.entry_seq is 'order of entry to ready; one bulk insert takes one step and counts on within it';
 create sequence millrace.lease_seq;
-comment on sequence millrace.lease_seq is 'leases: one number for all jobs of a claim, and one for each audit row without a run';
+comment on sequence millrace.lease_seq is 'leases, and numbers of audit rows without a run';
 create sequence millrace.note_version_seq;
 
 create table millrace.job_queues (

@@ -1,6 +1,6 @@
--- Insert: all or none. `insert_plain` is the path of jobs that no gate, key or parent concerns, set by set;
--- `insert_jobs` takes anything, job by job, as src/backends/memory/insert.ts does. Batches: src/core/batch.ts.
--- Both run with the rights of the owner: a producer needs none on the tables (docs/roles.md).
+-- Insert: all or none. `insert_plain` is the path of jobs that no gate, key or parent concerns, set by set, `insert_one`
+-- the same for a single one; `insert_jobs` takes anything, job by job, as src/backends/memory/insert.ts does. Batches:
+-- src/core/batch.ts. All run with the rights of the owner: a producer needs none on the tables (docs/roles.md).
 
 create or replace function millrace.make_queues(names text[], now_at timestamptz) returns void language plpgsql as $$
 begin
@@ -444,7 +444,8 @@ declare
 begin
   -- Parents before their children, as nearly every caller has them: then there is no circle.
   if not exists (
-    select 1 from unnest(ids) with ordinality as i(id, position) join millrace.job_parents p on p.child = i.id
+    select 1 from unnest(ids) with ordinality as i(id, position)
+    cross join lateral (select o.parent from millrace.job_parents o where o.child = i.id offset 0) p
     where array_position(ids, p.parent) >= i.position) then return; end if;
   open_parents := array(
     select (select count(*) from millrace.job_parents p where p.child = i.id and p.parent = any(ids)) from unnest(ids) with ordinality as i(id, position) order by i.position);

@@ -354,7 +354,9 @@ end $$;
 
 -- Locks what hangs on these jobs in the order that holds everywhere: batches, then gates, then rows. Gates of children
 -- too: the end of a parent lets them go on.
-create or replace function millrace.lock_around(ids uuid[]) returns void language plpgsql as $$
+create or replace function millrace.lock_around(ids uuid[]) returns void language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan
+as $$
 begin
   perform 1 from millrace.batches where id in (select b.batch_id from millrace.job_bodies b where b.id = any(ids) and b.batch_id is not null)
   order by id for update;
@@ -371,22 +373,27 @@ create or replace function millrace.jobs_changed(changes json) returns uuid[] la
   select array(select (c.change->>'job_id')::uuid from json_array_elements(changes) as c(change) where c.change->>'edge' <> 'report')
 $$;
 
--- Completions of jobs that nothing hangs on but these hooks; the ids of those that were completed.
+-- Completions of jobs that nothing hangs on but these hooks; the ids of those that were completed. Found one by one and
+-- deleted by their places: as a plain join, planned while nothing ran, this would compare every run with every completion.
 create or replace function millrace.complete_plain(ids uuid[], leases bigint[], ran_ms int[], results text[], also int, now_at timestamptz)
-returns uuid[] language plpgsql as $$
+returns uuid[] language plpgsql set enable_nestloop = off set enable_hashjoin = on as $$
 declare
   done uuid[];
 begin
-  with ended as (
-    delete from millrace.running r using unnest(ids, leases, ran_ms, results) as d(id, lease, ran, result)
-    where r.id = d.id and r.lease = d.lease and r.hooks & ~(8 + 512 + 1024 + also) = 0
-    returning r.id, r.lease, r.queue_id, r.worker_no, r.attempts, r.crashes, r.run_at, d.ran, d.result
+  with found as (
+    select f.place, d.id, d.ran, d.result
+    from unnest(ids, leases, ran_ms, results) as d(id, lease, ran, result)
+    cross join lateral (select r.ctid as place from millrace.running r where r.id = d.id and r.lease = d.lease offset 0) f
+  ), ended as (
+    -- One that somebody changed meanwhile has other hooks, or is left to the long way.
+    delete from millrace.running r where r.ctid = any(array(select f.place from found f)) and r.hooks & ~(8 + 512 + 1024 + also) = 0
+    returning r.id, r.lease, r.queue_id, r.worker_no, r.attempts, r.crashes, r.run_at
   ), logged as (
     insert into millrace.job_attempts (job_id, no, started_at, finished_at, run_at, queue_id, worker_no, attempt, attempt_count, crash_count,
                                        status, ended, result)
-    select e.id, e.lease, millrace.after_ms(now_at, -e.ran), now_at, e.run_at, e.queue_id, e.worker_no, e.attempts + 1, e.attempts + 1,
-           e.crashes, 1, 1, e.result::json
-    from ended e
+    select e.id, e.lease, millrace.after_ms(now_at, -f.ran), now_at, e.run_at, e.queue_id, e.worker_no, e.attempts + 1, e.attempts + 1,
+           e.crashes, 1, 1, f.result::json
+    from ended e join found f on f.id = e.id
   ), counted as (
     insert into millrace.final_counts (queue_id, ended, n) select e.queue_id, 1, count(*) from ended e group by e.queue_id
   )

@@ -92,7 +92,7 @@ begin
   return own[1:n_high] || normals[1:n_normal] || lows[1:n_low];
 end $$;
 
--- The first row of the reply is the head, in its column `facts`: verdicts, paused queues, refusal, the lease, queues, rings.
+-- The first row of the reply is the head, in its column `facts`: verdicts, paused queues, refusal, queues, rings.
 -- The others are jobs: what every job has as one line of words, since a column costs more than a word.
 create or replace function millrace.cycle(
   for_worker text, claim_no bigint, queues text[], most int, lease_ms bigint,
@@ -120,7 +120,6 @@ declare
   floors_seq bigint[];
   asked json[] := '{}';
   rings text;
-  claim_lease bigint;
 begin
   if changes is not null then perform millrace.lock_around(done_ids || millrace.jobs_changed(changes)); end if;
   if cardinality(done_ids) > 0 then
@@ -174,10 +173,8 @@ begin
   end if;
 
   rings := millrace.rung();
-  -- One for the whole claim: a lease is told from the others of its job only.
-  if cardinality(picked) > 0 then claim_lease := nextval('millrace.lease_seq'); end if;
   if cardinality(picked) > 0 or cardinality(paused) > 0 or unapplied is not null or verdicts is not null or refused is not null or rings is not null then
-    facts := json_strip_nulls(json_build_object('unapplied', unapplied, 'verdicts', verdicts, 'refused', refused, 'rings', rings, 'lease', claim_lease,
+    facts := json_strip_nulls(json_build_object('unapplied', unapplied, 'verdicts', verdicts, 'refused', refused, 'rings', rings,
       'queues', case when cardinality(picked) > 0 then asked end, 'paused', case when cardinality(paused) > 0 then paused end))::text;
   end if;
   return next;
@@ -186,16 +183,16 @@ begin
   return query
   with taken as (
     delete from millrace.ready r where r.ctid = any(picked)
-    returning r.seq, r.run_at, r.ready_at, r.id, r.queue_id, r.priority, r.attempts, r.crashes, r.hooks
+    returning r.seq, r.run_at, r.ready_at, r.id, r.queue_id, r.priority, r.attempts, r.crashes, r.hooks, nextval('millrace.lease_seq') as lease
   ), started as (
     insert into millrace.running (id, lease, started_at, seq, run_at, ready_at, visible_until, queue_id, worker_no, priority, attempts, crashes, hooks)
-    select n.id, claim_lease, now_at, n.seq, n.run_at, n.ready_at,
+    select n.id, n.lease, now_at, n.seq, n.run_at, n.ready_at,
            case when lease_ms is null then 'infinity'::timestamptz else millrace.after_ms(now_at, lease_ms) end,
            n.queue_id, worker_number, n.priority, n.attempts, n.crashes,
            case when n.hooks & 32 <> 0 and millrace.frees_at_start(n.id) then n.hooks & ~32 else n.hooks end
     from taken n
   )
-  select concat_ws(' ', n.id, n.queue_id, n.seq, n.priority, n.attempts, n.crashes, b.max_attempts, b.timeout_ms,
+  select concat_ws(' ', n.id, n.lease, n.queue_id, n.seq, n.priority, n.attempts, n.crashes, b.max_attempts, b.timeout_ms,
            round(date_part('epoch', b.enqueued_at) * 1000)::bigint, round(date_part('epoch', n.run_at) * 1000)::bigint),
          b.name, b.payload,
          case when n.hooks & (16 + 512 + 1024) <> 0 or b.tags is not null or b.meta is not null then

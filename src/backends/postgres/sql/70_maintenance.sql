@@ -116,10 +116,12 @@ begin
 
   entry := nextval('millrace.entry_seq');
   with due as (
-    select x.id from millrace.scheduled x where x.run_at <= now_at and x.queue_id <> all(busy) order by x.run_at limit most for update skip locked
+    select x.ctid as place, x.queue_id, x.hooks from millrace.scheduled x
+    where x.run_at <= now_at and x.queue_id <> all(busy) order by x.run_at limit most for update skip locked
   ), moved as (
-    delete from millrace.scheduled s using due d, millrace.job_queues q
-    where s.id = d.id and q.id = s.queue_id and not q.is_limited and s.hooks & 512 = 0 and s.queue_id <> all(gated)
+    delete from millrace.scheduled s where s.ctid = any(array(
+      select d.place from due d join millrace.job_queues q on q.id = d.queue_id
+      where not q.is_limited and d.hooks & 512 = 0 and d.queue_id <> all(gated)))
     returning s.id, s.run_at, s.queue_id, s.priority, s.attempts, s.crashes, s.hooks
   ), entered as (
     insert into millrace.ready (seq, run_at, ready_at, id, queue_id, priority, attempts, crashes, hooks)
