@@ -179,7 +179,8 @@ export class Pump {
       }
     } catch (error) {
       const endings = batch.filter(({ transition }) => transition.edge !== 'report')
-      for (const settlement of batch) if (settlement.transition.edge === 'report') this.#options.onReportLost(settlement)
+      for (const settlement of batch)
+        if (settlement.transition.edge === 'report') this.#options.onReportLost(settlement)
       // They go out again in the order they were made.
       if (isPlanted('settlement-forgotten')) this.#unsent = []
       else this.#unsent = isBehind && this.#frontFailed ? [...this.#unsent, ...endings] : [...endings, ...this.#unsent]

@@ -2,8 +2,8 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { postgres } from '../../src/backends/postgres/backend.ts'
-import { decideOutcome, decideReplay } from '../../src/core/decide.ts'
-import type { BatchId, ClaimedJob, JobId, NewJob, WorkerId } from '../../src/core/job.ts'
+import { decideOutcome, decideReplay, decideReport } from '../../src/core/decide.ts'
+import type { BatchId, ClaimedJob, JobId, LogLine, NewJob, WorkerId } from '../../src/core/job.ts'
 import type { Outcome } from '../../src/core/outcome.ts'
 import { DEFAULT_POLICY } from '../../src/core/policy.ts'
 import { createRuntime } from '../../src/runtime/runtime.ts'
@@ -45,6 +45,10 @@ function settle(run: ClaimedJob, outcome: Outcome) {
   return decideOutcome(run, { outcome, ranMs: 1, nowMs: 0 }, DEFAULT_POLICY, () => 0)
 }
 
+function lineOf(message: string): LogLine {
+  return { atMs: 0, attempt: 1, level: 'info', message }
+}
+
 /** Resolves when some session waits for a lock. */
 async function somebodyWaits(): Promise<void> {
   await expect
@@ -61,6 +65,23 @@ async function somebodyWaits(): Promise<void> {
 }
 
 describe('two sessions that meet', () => {
+  test('D11 a report of a job that somebody has locked is answered busy, or waits if it has to', async () => {
+    await backend.jobs.insert([job()])
+    const [run] = await claim()
+    const report = decideReport(run!, { progress: '1', logFrom: 0, logLines: [lineOf('hello')] })
+    await other.query('begin')
+    await other.query('select 1 from millrace.running where id = $1 for update', [run!.id])
+    expect(await backend.jobs.apply([{ ...report, ifFree: true }])).toEqual(['busy'])
+    const waiting = backend.jobs.apply([report])
+    await somebodyWaits()
+    await other.query('commit')
+    expect(await waiting).toEqual(['applied'])
+    expect(await backend.jobs.apply([{ ...report, ifFree: true }])).toEqual(['applied'])
+    expect(await backend.jobs.apply([settle(run!, { kind: 'done', result: null })])).toEqual(['applied'])
+    expect(await backend.jobs.apply([{ ...report, ifFree: true }])).toEqual(['stale'])
+    expect((await backend.query.get([run!.id]))[0]).toMatchObject({ progress: '1' })
+  })
+
   test('D1 holdings lists what a claim took that was still being committed', async () => {
     const wanted = job()
     await backend.jobs.insert([wanted])
