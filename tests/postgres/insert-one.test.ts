@@ -53,7 +53,9 @@ test.each<[string, Partial<NewJob>]>([
 })
 
 /** Without what differs from job to job. Times that follow the clock count as so many seconds from now. */
-function alike({ id: _, queue: __, enqueuedAtMs, updatedAtMs, runAtMs, ...rest }: StoredJob) {
+function alike(job: StoredJob) {
+  const { enqueuedAtMs, updatedAtMs, runAtMs } = job
   expect(updatedAtMs).toBeGreaterThanOrEqual(enqueuedAtMs)
-  return { ...rest, runsIn: Math.round((runAtMs - enqueuedAtMs) / 10_000) }
+  const runsIn = Math.round((runAtMs - enqueuedAtMs) / 10_000)
+  return { ...job, id: '', queue: '', enqueuedAtMs: 0, updatedAtMs: 0, runAtMs: runsIn }
 }

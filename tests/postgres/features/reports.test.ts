@@ -124,6 +124,8 @@ describe('postgres', () => {
       { ...row, status: 'retry', attempt_number: 1 },
       { ...row, status: 'failed', attempt_number: 2 },
     ])
+    const ids = await at.query('select id from millrace.job_logs')
+    expect(new Set(ids.map(({ id }) => id)).size).toBe(ids.length)
   })
 
   test('J6 a deleted job leaves nothing behind, whether the library or plain SQL deletes it', async () => {
