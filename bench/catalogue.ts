@@ -1,7 +1,7 @@
 // Everything that can be measured. A system is loaded only in the process that measures it, so that one
 // peer's client never weighs on another's numbers.
 import type { Scenario } from './scenario.ts'
-import { drain } from './scenarios/drain.ts'
+import { drain, drainFresh } from './scenarios/drain.ts'
 import { enqueueBulk, enqueueSingle } from './scenarios/enqueue.ts'
 import { footprint } from './scenarios/footprint.ts'
 import { heldTransaction } from './scenarios/held-transaction.ts'
@@ -17,6 +17,7 @@ export const SCENARIOS: readonly Scenario[] = [
   drain(10),
   drain(100),
   drain(100, 2),
+  drainFresh,
   produceConsume,
   latencyIdle,
   latency500,

@@ -28,7 +28,7 @@ describe('arguments', () => {
     const command = parseCommand([])
     expect(command).toMatchObject({ kind: 'run', runs: 3, json: undefined })
     expect(cells()).toContainEqual({ system: 'millrace', backend: 'memory', scenario: 'drain-100', jobs: 200_000 })
-    expect(cells()).toContainEqual({ system: 'pg-boss', backend: 'postgres', scenario: 'drain-100', jobs: 50_000 })
+    expect(cells()).toContainEqual({ system: 'pg-boss', backend: 'postgres', scenario: 'drain-100', jobs: 100_000 })
     expect(new Set(cells().map(({ scenario }) => scenario))).toEqual(new Set(SCENARIOS.map(({ name }) => name)))
     expect(new Set(cells().map(({ system }) => system))).toEqual(new Set(Object.keys(SYSTEMS)))
   })
@@ -116,7 +116,7 @@ describe('plan', () => {
     const without = SCENARIOS.filter(
       ({ name }) => !planned.some(({ backend, scenario }) => backend === 'memory' && scenario === name),
     )
-    expect(without.map(({ name }) => name)).toEqual(['drain-100x2', 'held-transaction'])
+    expect(without.map(({ name }) => name)).toEqual(['drain-100x2', 'drain-100-fresh', 'held-transaction'])
   })
 })
 

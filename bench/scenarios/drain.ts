@@ -6,6 +6,15 @@ import { untilFinished } from '../finish.ts'
 import { CAP_MS } from '../scenario.ts'
 import type { Measurement, Scenario, Stage } from '../scenario.ts'
 
+/** The same in the first seconds of a database, before anybody has analysed its tables. */
+export const drainFresh: Scenario = {
+  name: 'drain-100-fresh',
+  says: 'drain-100 on tables without statistics, as right after a deployment',
+  aim: 'throughput',
+  jobs: { other: 100_000 },
+  run: (stage, jobs) => measureDrain(stage, jobs, { concurrency: 100, processes: 1, isAnalysed: false }),
+}
+
 export function drain(concurrency: number, processes = 1): Scenario {
   const each = processes === 1 ? '' : ` in each of ${processes} processes`
   return {
@@ -13,15 +22,22 @@ export function drain(concurrency: number, processes = 1): Scenario {
     says: `work off a backlog of no-op jobs, concurrency ${concurrency}${each}`,
     aim: 'throughput',
     // Several processes cannot share a memory.
-    jobs: { ...(processes === 1 && { memory: 200_000 }), other: 50_000 },
-    run: (stage, jobs) => measureDrain(stage, jobs, concurrency, processes),
+    jobs: { ...(processes === 1 && { memory: 200_000 }), other: 100_000 },
+    run: (stage, jobs) => measureDrain(stage, jobs, { concurrency, processes, isAnalysed: true }),
   }
 }
 
-async function measureDrain(stage: Stage, jobs: number, concurrency: number, processes: number): Promise<Measurement> {
+interface DrainOptions {
+  readonly concurrency: number
+  readonly processes: number
+  readonly isAnalysed: boolean
+}
+
+async function measureDrain(stage: Stage, jobs: number, options: DrainOptions): Promise<Measurement> {
   const { system, database } = stage
-  const crew = await stage.crew({ concurrency, processes })
+  const crew = await stage.crew(options)
   await fill(stage, jobs)
+  if (options.isAnalysed) await database?.analyze()
   const clocks = await startClocks({ database, crew, isWorkHere: false })
   await crew.start()
   const left = await untilFinished({ system, crew, clocks, handled: jobs, capMs: CAP_MS })

@@ -57,6 +57,7 @@ class Side {
     const crew = this.#crew
     // Every round begins with the same backlog, also when the time of the one before was over too early.
     await fill(this.#stage, this.#roundJobs - this.#left)
+    await database?.analyze()
     const clocks = await startClocks({ database, crew, isWorkHere: false })
     await crew.start()
     const left = await untilFinished({ system, crew, clocks, handled: this.done + this.#roundJobs, capMs: CAP_MS })

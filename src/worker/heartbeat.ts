@@ -144,8 +144,10 @@ function threadSource(
   const { runtime, periodMs, marginMs, worker } = options
   const fallback = loopSource(options, beatHere)
   let thread: ReturnType<typeof startBeatThread> | undefined
+  let isStopped = false
+  let stopWaiting: (() => void) | undefined
 
-  /** Resolves when the thread has beaten once, or when it is known that it will not. */
+  /** Ready is when the thread has beaten once, or when it is known that it will not. */
   const begin = (onReady: () => void): void => {
     thread = startBeatThread(
       { ...liveness, worker, periodMs, timeoutMs: Math.max(marginMs, 100) },
@@ -168,17 +170,24 @@ function threadSource(
 
   return {
     async start() {
-      const ready = new Promise<void>((resolve) => begin(resolve))
-      // A thread that takes longer than the ttl to say a word is of no use: the loop beats meanwhile and on.
-      await bounded(runtime.clock, options.ttlMs, 'the heartbeat thread', ready).catch(async (error: unknown) => {
+      const ready = new Promise<void>((resolve) => {
+        stopWaiting = resolve
+        begin(resolve)
+      })
+      // Nobody waits for it: it takes longer to load than many jobs to run, and the first beat is good for a whole ttl. One
+      // that takes half of that to say a word is of no use: the loop beats meanwhile and on.
+      void bounded(runtime.clock, options.ttlMs / 2, 'the heartbeat thread', ready).catch((error: unknown) => {
+        if (isStopped) return
         runtime.logger.error({ worker, error }, 'the heartbeat thread did not start; beats come from the main loop')
-        await fallback.start()
+        void fallback.start()
         const silent = thread
         thread = undefined
         void silent?.stop()
       })
     },
     async stop() {
+      isStopped = true
+      stopWaiting?.()
       await thread?.stop()
       await fallback.stop()
     },

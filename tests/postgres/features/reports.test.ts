@@ -124,7 +124,7 @@ describe('postgres', () => {
       { ...row, status: 'retry', attempt_number: 1 },
       { ...row, status: 'failed', attempt_number: 2 },
     ])
-    const ids = await at.query('select id from millrace.job_logs')
+    const ids = await at.query<{ id: string }>('select id from millrace.job_logs')
     expect(new Set(ids.map(({ id }) => id)).size).toBe(ids.length)
   })
 
