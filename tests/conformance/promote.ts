@@ -32,7 +32,12 @@ export function promote({ test }: Setup): void {
   })
 
   test('T1 jobs with and without a group become ready in the order of their times', async (world) => {
-    const ids = await world.add({ delayMs: 100 }, { delayMs: 200, group: 'g' }, { delayMs: 300 }, { delayMs: 400, group: 'h' })
+    const ids = await world.add(
+      { delayMs: 100 },
+      { delayMs: 200, group: 'g' },
+      { delayMs: 300 },
+      { delayMs: 400, group: 'h' },
+    )
     await world.clock.advance(500)
     expect((await world.jobs.promote(10)).promoted).toBe(4)
     expect(await world.drain(await world.worker())).toEqual(ids)

@@ -39,6 +39,20 @@ describe.each([18, 15] as const)('on PostgreSQL %i', (version) => {
     await world.expectSound()
   })
 
+  test('P5 workers that died go after the last that they ran, those that live or died lately stay', async () => {
+    const world = await setup()
+    const [old, alive] = [await world.worker(), await world.worker()]
+    await world.workers.retire(old.id)
+    await world.jobs.due('expired', 10)
+    await world.clock.advance(400 * DAY)
+    const late = await world.worker()
+    await world.workers.retire(late.id)
+    await world.beat(alive.id)
+    await world.settle()
+    expect(await world.sql('select id from millrace.workers order by no')).toEqual([{ id: alive.id }, { id: late.id }])
+    expect(await world.value('select count(*)::int from millrace.worker_claims')).toBe(2)
+  })
+
   test('P5 a new partition takes in the few of its time that came before it', async () => {
     const world = await setup()
     const id = world.idAt(world.clock.nowMs() + 8 * DAY)

@@ -271,7 +271,10 @@ describe('with pg', () => {
     goOn.resolve()
     await handle.result({ timeout: '10s' })
     expect(await mill.jobs.get(handle.id)).toMatchObject({ status: 'completed', progress: 10 })
-    expect((await mill.jobs.logs(handle.id)).map(({ message }) => message)).toEqual(['while it was locked', 'at the end'])
+    expect((await mill.jobs.logs(handle.id)).map(({ message }) => message)).toEqual([
+      'while it was locked',
+      'at the end',
+    ])
   })
 
   test('D11 cancellation: what was committed is completed, what was rolled back is cancelled', async () => {

@@ -10,6 +10,9 @@ import { bigintArray, textArray } from './wire.ts'
 import { msOf } from './row.ts'
 import type { Row } from './row.ts'
 
+/** The dead are told of for an hour, the latest of them. */
+const DEAD_MAX = 1_000
+
 export function postgresWorkers(store: PostgresStore, cycle: Cycle): WorkerStore {
   const register = prepared(store, 'workers.register', 'select millrace.register_worker($1, $2, $3, $4, $5)')
   const beat = statement(store, 'workers.beat', BEAT_SQL)
@@ -19,7 +22,11 @@ export function postgresWorkers(store: PostgresStore, cycle: Cycle): WorkerStore
     'workers.list',
     `select w.id, w.host, w.pid, to_json(w.queues)::text, w.concurrency, w.is_alive, w.beat, w.running, w.blocked_ms,
        millrace.ms_of(w.started_at), millrace.ms_of(w.last_beat_at)
-     from millrace.workers w where w.is_alive or w.last_beat_at > millrace.now_at() - interval '1 hour' order by w.no`,
+     from (
+       select * from millrace.workers a where a.is_alive
+       union all
+       (select * from millrace.workers d where not d.is_alive order by d.no desc limit ${DEAD_MAX})
+     ) w where w.is_alive or w.last_beat_at > millrace.now_at() - interval '1 hour' order by w.no`,
   )
   const lead = prepared(store, 'workers.lead', 'select held, holder, term from millrace.lead_role($1, $2, $3)')
   const resign = prepared(

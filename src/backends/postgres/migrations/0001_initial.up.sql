@@ -292,6 +292,9 @@ create table millrace.workers (
   started_at timestamptz not null,
   last_beat_at timestamptz not null
 ) with (fillfactor = 30);
+-- Not on a column that a beat changes: a beat writes no index.
+create index workers_alive on millrace.workers (no) where is_alive;
+create index workers_dead on millrace.workers (no) where not is_alive;
 
 -- Locked by each claim of a worker and by whoever declares it dead: so nothing is claimed by the dead.
 create table millrace.worker_claims (
@@ -301,6 +304,7 @@ create table millrace.worker_claims (
   -- Dead, and nothing is left that it held.
   is_empty boolean not null default false
 ) with (fillfactor = 10);
+create index worker_claims_dead on millrace.worker_claims (worker_no) where is_dead and not is_empty;
 
 create table millrace.worker_commands (
   worker_no int not null,

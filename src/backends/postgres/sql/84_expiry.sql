@@ -99,6 +99,15 @@ begin
     and start_tat_ms < millrace.ms_of(now_at) and admit_tat_ms < millrace.ms_of(now_at);
   delete from millrace.batches where id in (
     select id from millrace.batches where kept = 0 and finished_at <= millrace.after_ms(now_at, -longest_ms) limit most);
+  -- Lives that nothing tells of any more: what they ran is older than all that is kept. The oldest have the lowest numbers.
+  with gone as (
+    delete from millrace.workers where no in (
+      select w.no from (select d.no, d.last_beat_at from millrace.workers d where not d.is_alive order by d.no limit most) w
+      join millrace.worker_claims c on c.worker_no = w.no
+      where w.last_beat_at <= millrace.after_ms(now_at, -longest_ms) - interval '1 day' and c.is_empty)
+    returning no
+  )
+  delete from millrace.worker_claims where worker_no in (select g.no from gone g);
 end $$;
 
 -- The contract's prune: whatever is old enough now, wherever it is, without an archive. How many.
