@@ -36,7 +36,7 @@ test.each(RESETS)('J2 an enqueue reset %s is sent again with the same id and mak
   const client = await useClient(url)
   const ids: string[] = []
   for (let round = 0; round < 20; round++) {
-    const loss = proxy.lose({ statement: /insert_(plain|jobs)\(/, lose })
+    const loss = proxy.lose({ statement: /insert_(one|plain|jobs)\(/, lose })
     const isBulk = round % 4 === 0
     const handles = isBulk ? await mill.enqueueMany([[job], [job], [job]]) : [await mill.enqueue(job)]
     ids.push(...handles.map(({ id }) => id))

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { createRuntime } from '../runtime/runtime.ts'
-import type { Topic } from '../store/wakeups.ts'
-import { ManualClock } from '../../tests/conformance/manual-clock.ts'
-import { Poller } from './poller.ts'
+import { createRuntime } from '../../src/runtime/runtime.ts'
+import type { Topic } from '../../src/store/wakeups.ts'
+import { ManualClock } from '../conformance/manual-clock.ts'
+import { Poller } from '../../src/worker/poller.ts'
 
 /** A worker that asks whenever it has reason to, and a store that has so many jobs each time. */
 function polling(found: () => number) {

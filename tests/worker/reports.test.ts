@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import type { ClaimedJob, JobId, LeaseNumber, LogLine, WorkerId } from '../core/job.ts'
-import { ManualClock } from '../../tests/conformance/manual-clock.ts'
-import { JobRun } from './job-run.ts'
-import { Reports, openReport } from './reports.ts'
+import type { ClaimedJob, JobId, LeaseNumber, LogLine, WorkerId } from '../../src/core/job.ts'
+import { ManualClock } from '../conformance/manual-clock.ts'
+import { JobRun } from '../../src/worker/job-run.ts'
+import { Reports, openReport } from '../../src/worker/reports.ts'
 
 const line = (message: string): LogLine => ({ atMs: 0, attempt: 1, level: 'info', message })
 const messages = (lines: readonly LogLine[] | undefined) => lines?.map(({ message }) => message)
