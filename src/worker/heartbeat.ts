@@ -145,6 +145,7 @@ function threadSource(
   const fallback = loopSource(options, beatHere)
   let thread: ReturnType<typeof startBeatThread> | undefined
   let isStopped = false
+  let hasSpoken = false
   let stopWaiting: (() => void) | undefined
 
   /** Ready is when the thread has beaten once, or when it is known that it will not. */
@@ -153,6 +154,7 @@ function threadSource(
       { ...liveness, worker, periodMs, timeoutMs: Math.max(marginMs, 100) },
       {
         onMessage(message, ageMs) {
+          hasSpoken = true
           if (message.kind === 'failed') runtime.logger.warn({ worker, error: message.message }, 'a heartbeat failed')
           else take(message.reply as BeatReply, runtime.clock.monoMs() - ageMs) // passed through by our own thread
           thread?.send({ kind: 'state', ...state() })
@@ -176,8 +178,10 @@ function threadSource(
       })
       // Nobody waits for it: it takes longer to load than many jobs to run, and the first beat is good for a whole ttl. One
       // that takes half of that to say a word is of no use: the loop beats meanwhile and on.
-      void bounded(runtime.clock, options.ttlMs / 2, 'the heartbeat thread', ready).catch((error: unknown) => {
-        if (isStopped) return
+      void bounded(runtime.clock, options.ttlMs / 2, 'the heartbeat thread', ready).catch(async (error: unknown) => {
+        // One turn of the loop first: after a blocked one its word may be waiting to be delivered.
+        await runtime.clock.breathe()
+        if (isStopped || hasSpoken) return
         runtime.logger.error({ worker, error }, 'the heartbeat thread did not start; beats come from the main loop')
         void fallback.start()
         const silent = thread

@@ -52,6 +52,8 @@ const BACKOFF_MIN_MS = 100
 const BACKOFF_MAX_MS = 5_000
 /** The longest stretch of cycles without letting timers and input go first. */
 const BREATHE_EVERY_MS = 5
+/** Of one call: endings must find room beside them. */
+const REPORTS_MAX = LIMITS.applyBatchMax / 2
 /** A call behind another one must bring this many settlements, or find a store that has jobs for every claim. */
 const WORTH_A_CALL = 32
 
@@ -193,7 +195,7 @@ export class Pump {
 
   #nextBatch(): readonly Settlement[] {
     // Reports first: whatever ends a run comes after what it reported.
-    const batch = [...this.#options.reports(LIMITS.applyBatchMax)]
+    const batch = [...this.#options.reports(REPORTS_MAX)]
     for (const line of [this.#unsent, this.#waiting]) batch.push(...line.splice(0, LIMITS.applyBatchMax - batch.length))
     return batch
   }

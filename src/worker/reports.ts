@@ -56,7 +56,9 @@ export class Reports {
   }
 
   /** It may not have arrived: the run has it again, before what it reported since. */
-  takeBack(run: JobRun, { progress, logLines }: Transition): void {
+  takeBack(run: JobRun, report: Transition): void {
+    if (run.reportOut !== report) return // it was answered
+    const { progress, logLines } = report
     run.reportOut = undefined
     run.progress ??= progress
     if (logLines !== undefined) {

@@ -115,14 +115,16 @@ class Stay implements EmbeddedServer {
     const { port } = this.#session
     for (let attempt = 0; attempt < RECOVERIES_MAX && this.#end === undefined; attempt += 1) {
       try {
-        this.#session = await ensureServer(this.#place)
-        if (this.#session.port === port) logger.warn({ port }, 'the embedded PostgreSQL was brought back')
-        else
-          logger.error(
-            { port, now: this.#session.port },
-            'the embedded PostgreSQL has a new port: restart this process',
-          )
-        return this.#session
+        const session = await ensureServer(this.#place)
+        this.#session = session
+        // A guardian that cannot start is worth another try later, not at once and for ever.
+        await session.settled.catch((error: unknown) => {
+          session.hold.release()
+          throw error
+        })
+        if (session.port === port) logger.warn({ port }, 'the embedded PostgreSQL was brought back')
+        else logger.error({ port, now: session.port }, 'the embedded PostgreSQL has a new port: restart this process')
+        return session
       } catch (error) {
         logger.warn({ error, attempt }, 'the embedded PostgreSQL could not be brought back yet')
         await new Promise<void>((resolve) => void systemClock.timer(RECOVERY_WAIT_MS * 2 ** attempt, resolve))

@@ -128,7 +128,7 @@ interface SettleParts {
   readonly transitions: readonly Transition[]
 }
 
-/** A plain completion of a job that appears once goes the quick way. Locks are taken in the order of ids. */
+/** A plain completion of a job that appears once goes the quick way, in the order of ids, as others lock them. */
 function splitSettle(transitions: readonly Transition[]): SettleParts {
   const done: number[] = []
   const rest: number[] = []

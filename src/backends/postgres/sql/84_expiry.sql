@@ -99,15 +99,21 @@ begin
     and start_tat_ms < millrace.ms_of(now_at) and admit_tat_ms < millrace.ms_of(now_at);
   delete from millrace.batches where id in (
     select id from millrace.batches where kept = 0 and finished_at <= millrace.after_ms(now_at, -longest_ms) limit most);
-  -- Lives that nothing tells of any more: what they ran is older than all that is kept. The oldest have the lowest numbers.
-  with gone as (
-    delete from millrace.workers where no in (
-      select w.no from (select d.no, d.last_beat_at from millrace.workers d where not d.is_alive order by d.no limit most) w
-      join millrace.worker_claims c on c.worker_no = w.no
-      where w.last_beat_at <= millrace.after_ms(now_at, -longest_ms) - interval '1 day' and c.is_empty)
-    returning no
-  )
-  delete from millrace.worker_claims where worker_no in (select g.no from gone g);
+end $$;
+
+-- Lives that nothing tells of any more: what they ran is older than all that is kept. The oldest have the lowest numbers.
+create or replace function millrace.forget_workers(kept_ms bigint, most int) returns void language plpgsql as $$
+declare
+  gone int[];
+begin
+  gone := array(
+    select w.no from (select d.no, d.last_beat_at from millrace.workers d where not d.is_alive order by d.no limit most) w
+    join millrace.worker_claims c on c.worker_no = w.no
+    where w.last_beat_at <= millrace.after_ms(millrace.now_at(), -kept_ms) and c.is_empty);
+  if cardinality(gone) = 0 then return; end if;
+  delete from millrace.worker_commands where worker_no = any(gone);
+  delete from millrace.worker_claims where worker_no = any(gone);
+  delete from millrace.workers where no = any(gone);
 end $$;
 
 -- The contract's prune: whatever is old enough now, wherever it is, without an archive. How many.
@@ -193,6 +199,11 @@ begin
     exit when deleted >= most;
   end loop;
   perform millrace.sweep((select max(age) from unnest(rule_ages) as r(age)), most);
+  -- Unless jobs of some status are kept for ever.
+  if (select count(*) from unnest(rule_queues) as r(queue) where r.queue is null) = 3 then
+    perform millrace.forget_workers(
+      greatest((select max(age) from unnest(rule_ages) as r(age)), archive_ms) + width_ms + 86400000, most);
+  end if;
 end $$;
 
 -- The mark of these queues, locked; null: somebody else is at it. Queues that came under the rule and are older than
