@@ -15,6 +15,8 @@ export interface Exit {
 export interface NodeOptions {
   readonly cwd: string
   readonly timeoutMs: number
+  /** Added to the environment. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 const require = createRequire(import.meta.url)
@@ -22,9 +24,14 @@ const hasGroups = process.platform !== 'win32'
 const running = new Set<ChildProcess>()
 
 /** Runs `node ...args` and answers how it ended; never rejects. */
-export function runNode(args: readonly string[], { cwd, timeoutMs }: NodeOptions): Promise<Exit> {
+export function runNode(args: readonly string[], { cwd, timeoutMs, env }: NodeOptions): Promise<Exit> {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, args, { cwd, stdio: ['ignore', 'inherit', 'inherit'], detached: hasGroups })
+    const child = spawn(process.execPath, args, {
+      cwd,
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'inherit', 'inherit'],
+      detached: hasGroups,
+    })
     let timedOut = false
     const timer = setTimeout(() => {
       timedOut = true

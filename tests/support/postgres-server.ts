@@ -1,5 +1,6 @@
 // Real PostgreSQL servers for tests: version 18 from the embedded package, version 15 from Debian. `sharedPostgres` is
-// one per version and test run; `startTestPostgres` is one's own, for tests that stop, kill or configure it.
+// one per version and test run; `startTestPostgres` is one's own, for tests that stop, kill or configure it. With
+// TEST_POSTGRES=15 in the environment, everything that asks for 18 gets 15.
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
@@ -50,14 +51,17 @@ const POLL_MS = 20
 const DEBIAN_15 = '/usr/lib/postgresql/15/bin'
 
 /** Its data is removed at the end of the run. */
-export async function startTestPostgres({ version, settings = {} }: TestPostgresOptions): Promise<TestPostgres> {
+export async function startTestPostgres(options: TestPostgresOptions): Promise<TestPostgres> {
+  const { settings = {} } = options
+  const version = chosen(options.version)
   const home = mkdtempSync(join(await runDirectory(), `pg${version}-`))
   chmodSync(home, 0o755)
   return await openServer(version, home, { max_connections: '100', ...settings })
 }
 
 /** The server of this run, started by the first who asks. Leave it as it is: others use it. */
-export async function sharedPostgres(version: PostgresVersion): Promise<PostgresServer> {
+export async function sharedPostgres(asked: PostgresVersion): Promise<PostgresServer> {
+  const version = chosen(asked)
   const home = join(await runDirectory(), `shared-${version}`)
   return await oncePerRun(
     home,
@@ -157,6 +161,10 @@ async function openServer(
       await start()
     },
   }
+}
+
+function chosen(version: PostgresVersion): PostgresVersion {
+  return process.env['TEST_POSTGRES'] === '15' ? 15 : version
 }
 
 async function binariesOf(version: PostgresVersion): Promise<Binaries> {
