@@ -82,7 +82,7 @@ describe('what a job costs the database', () => {
   test('statistics from a moment without jobs do not make the next drain slow', async () => {
     await client.query('truncate millrace.ready')
     const rounds: number[] = []
-    for (let round = 0; round < 2; round++) {
+    for (let round = 0; round < 3; round++) {
       await insert(2 * JOBS, {})
       // New sessions, new plans.
       await backend.stop()
@@ -93,8 +93,8 @@ describe('what a job costs the database', () => {
       rounds.push(performance.now() - beginMs)
       await client.query('analyze')
     }
-    // Every run compared with every completion would take ten times as long.
-    expect(rounds[1]).toBeLessThan(rounds[0]! * 4)
+    // Every run compared with every completion would take ten times as long. A stall of the machine hits one round.
+    expect(Math.min(...rounds.slice(1))).toBeLessThan(rounds[0]! * 4)
   })
 })
 
