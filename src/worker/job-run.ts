@@ -63,6 +63,10 @@ export class JobRun implements Deadline {
     return this.state === 'ended'
   }
 
+  get hasUnsentReport(): boolean {
+    return this.progress !== undefined || this.logLines !== undefined
+  }
+
   expire(): void {
     this.#onDeadline(this)
   }

@@ -196,7 +196,9 @@ export class Pump {
   #nextBatch(): readonly Settlement[] {
     // Reports first: whatever ends a run comes after what it reported.
     const batch = [...this.#options.reports(REPORTS_MAX)]
-    for (const line of [this.#unsent, this.#waiting]) batch.push(...line.splice(0, LIMITS.applyBatchMax - batch.length))
+    const areMore = batch.length >= REPORTS_MAX
+    this.#unsent = takeEndings(this.#unsent, batch, areMore)
+    this.#waiting = takeEndings(this.#waiting, batch, areMore)
     return batch
   }
 
@@ -245,6 +247,19 @@ export class Pump {
       this.wake()
     })
   }
+}
+
+/** Fills the batch from this line and answers the rest of it. While reports are left behind, so are the ends of their runs. */
+function takeEndings(line: Settlement[], batch: Settlement[], areReportsLeft: boolean): Settlement[] {
+  const room = LIMITS.applyBatchMax - batch.length
+  if (!areReportsLeft) {
+    batch.push(...line.splice(0, room))
+    return line
+  }
+  const mayGo = line.filter(({ run }) => run === null || !run.hasUnsentReport).slice(0, room)
+  batch.push(...mayGo)
+  const gone = new Set(mayGo)
+  return line.filter((settlement) => !gone.has(settlement))
 }
 
 function giveBack({ jobId, lease }: LeaseRef): Transition {

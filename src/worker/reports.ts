@@ -79,7 +79,7 @@ export class Reports {
 
   /** What it reported goes before its end, also if it was to rest. */
   ended(run: JobRun): void {
-    if (run.progress !== undefined || run.logLines !== undefined) this.#wake(run)
+    if (run.hasUnsentReport) this.#wake(run)
   }
 
   #wake(run: JobRun): void {
@@ -105,8 +105,9 @@ export function openReport(run: JobRun): readonly Transition[] {
 }
 
 /** What was reported and never sent. */
-function unsent({ progress, logLines, logLinesSent }: JobRun): Report | undefined {
-  if (progress === undefined && logLines === undefined) return undefined
+function unsent(run: JobRun): Report | undefined {
+  if (!run.hasUnsentReport) return undefined
+  const { progress, logLines, logLinesSent } = run
   return {
     ...(progress !== undefined && { progress }),
     ...(logLines !== undefined && { logLines: [...logLines], logFrom: logLinesSent }),

@@ -9,8 +9,7 @@ const messages = (lines: readonly LogLine[] | undefined) => lines?.map(({ messag
 
 function reporting() {
   const clock = new ManualClock()
-  let wakes = 0
-  const reports = new Reports({ clock, onWaiting: () => void (wakes += 1) })
+  const reports = new Reports({ clock, onWaiting: () => undefined })
   const claimed = { id: 'a' as JobId, lease: 1 as LeaseNumber } as ClaimedJob // all that a report needs
   const run = new JobRun(claimed, undefined, 'w' as WorkerId, 0, () => undefined)
   run.state = 'running'
@@ -19,7 +18,7 @@ function reporting() {
     reports.add(run)
   }
   const take = () => reports.take(10).map(({ transition }) => transition)
-  return { clock, reports, run, say, take, wakes: () => wakes }
+  return { clock, reports, run, say, take }
 }
 
 test('what gathers travels as one report, numbered within the run', () => {

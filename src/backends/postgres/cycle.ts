@@ -128,7 +128,10 @@ interface SettleParts {
   readonly transitions: readonly Transition[]
 }
 
-/** A plain completion of a job that appears once goes the quick way, in the order of ids, as others lock them. */
+/**
+ * A plain completion of a job that appears once goes the quick way. In the order of ids: those that go the long way after
+ * all are locked one by one.
+ */
 function splitSettle(transitions: readonly Transition[]): SettleParts {
   const done: number[] = []
   const rest: number[] = []

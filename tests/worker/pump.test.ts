@@ -1,0 +1,67 @@
+// What the pump sends together. Only the order is looked at here; the simulator has the rest.
+import { expect, test } from 'vitest'
+import { decideOutcome } from '../../src/core/decide.ts'
+import type { ClaimedJob, JobId, LeaseNumber, LogLine, WorkerId } from '../../src/core/job.ts'
+import { LIMITS } from '../../src/core/limits.ts'
+import { DEFAULT_POLICY } from '../../src/core/policy.ts'
+import type { Transition, Verdict } from '../../src/core/transition.ts'
+import { createRuntime } from '../../src/runtime/runtime.ts'
+import type { JobStore } from '../../src/store/ports.ts'
+import { JobRun } from '../../src/worker/job-run.ts'
+import { Pump } from '../../src/worker/pump.ts'
+import { Reports } from '../../src/worker/reports.ts'
+import { ManualClock } from '../conformance/manual-clock.ts'
+
+const RUNS = LIMITS.applyBatchMax + 100
+const LINE: LogLine = { atMs: 0, attempt: 1, level: 'info', message: 'last words' }
+
+test('the end of a run never overtakes its report, however many end at once', async () => {
+  const clock = new ManualClock()
+  const runtime = createRuntime({ clock })
+  const calls: (readonly Transition[])[] = []
+  const jobs = {
+    apply: async (transitions: readonly Transition[]): Promise<readonly Verdict[]> => {
+      calls.push(transitions)
+      return transitions.map(() => 'applied' as const)
+    },
+  } as unknown as JobStore // all that is called without a demand
+  const reports: Reports = new Reports({ clock, onWaiting: () => pump.wake() })
+  const pump: Pump = new Pump({
+    runtime,
+    jobs,
+    callsMax: 1,
+    demand: () => null,
+    reports: (most) => reports.take(most),
+    onReportLost: () => undefined,
+    onClaimed: () => undefined,
+    onVerdict: ({ run, transition }) => {
+      if (run !== null && transition.edge === 'report') run.reportOut = undefined
+    },
+    isKnown: () => true,
+    life: () => null,
+  })
+  for (let no = 0; no < RUNS; no++) {
+    const claimed = {
+      id: `job ${no}` as JobId,
+      lease: 1 as LeaseNumber,
+      attemptCount: 0,
+      maxAttempts: 1,
+      crashCount: 0,
+    }
+    const run = new JobRun(claimed as ClaimedJob, undefined, 'w' as WorkerId, 0, () => undefined) // all that is needed
+    run.state = 'ended'
+    run.logLines = [LINE]
+    reports.ended(run)
+    const end = { outcome: { kind: 'done', result: null }, ranMs: 1, nowMs: 0 } as const
+    pump.settle({ run, transition: decideOutcome(run.claimed, end, DEFAULT_POLICY, () => 0) })
+  }
+  await pump.flushed()
+  const sent = calls.flat()
+  expect(calls.every((call) => call.length <= LIMITS.applyBatchMax)).toBe(true)
+  expect(sent).toHaveLength(2 * RUNS)
+  const reported = new Set<string>()
+  for (const { jobId, edge } of sent) {
+    if (edge === 'report') reported.add(jobId)
+    else expect(reported.has(jobId)).toBe(true)
+  }
+})
