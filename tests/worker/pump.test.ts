@@ -40,7 +40,7 @@ test('the end of a run never overtakes its report, however many end at once', as
     isKnown: () => true,
     life: () => null,
   })
-  for (let no = 0; no < RUNS; no++) {
+  const runs = Array.from({ length: RUNS }, (_, no) => {
     const claimed = {
       id: `job ${no}` as JobId,
       lease: 1 as LeaseNumber,
@@ -51,7 +51,11 @@ test('the end of a run never overtakes its report, however many end at once', as
     const run = new JobRun(claimed as ClaimedJob, undefined, 'w' as WorkerId, 0, () => undefined) // all that is needed
     run.state = 'ended'
     run.logLines = [LINE]
-    reports.ended(run)
+    return run
+  })
+  // Who reported last ended first: the reports that find no room are those of the first endings.
+  for (const run of runs.toReversed()) reports.ended(run)
+  for (const run of runs) {
     const end = { outcome: { kind: 'done', result: null }, ranMs: 1, nowMs: 0 } as const
     pump.settle({ run, transition: decideOutcome(run.claimed, end, DEFAULT_POLICY, () => 0) })
   }
