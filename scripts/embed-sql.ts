@@ -71,7 +71,7 @@ function read(part: string, name: string): string {
 }
 
 /** Quoted as the formatter would: single quotes, unless the text has more of them than of double ones. */
-function literal(text: string): string {
+export function literal(text: string): string {
   const quote = text.split("'").length > text.split('"').length ? '"' : "'"
   const inside = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"')
   return `${quote}${inside.replaceAll(quote, `\\${quote}`)}${quote}`

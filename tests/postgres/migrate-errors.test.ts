@@ -1,6 +1,7 @@
 // What the server, the driver and the network say, in the words of Millrace.
 import { describe, expect, test } from 'vitest'
-import { sqlStateOf, storeError, withoutPasswords } from '../../src/backends/postgres/pg-errors.ts'
+import { sqlStateOf, storeError } from '../../src/backends/postgres/pg-errors.ts'
+import { withoutPasswords } from '../../src/core/secrets.ts'
 import { MillraceError } from '../../src/core/errors.ts'
 
 function failure(code: string | undefined, message = 'said by the server'): Error {

@@ -48,7 +48,7 @@ export async function removeRunDirectory(dir: string): Promise<void> {
 function serverPids(dir: string): readonly number[] {
   return readdirSync(dir).flatMap((name) => {
     const home = join(dir, name)
-    return [join('data', 'postmaster.pid'), 'pgbouncer.pid'].flatMap((file) => {
+    return [join('data', 'postmaster.pid'), 'pgbouncer.pid', 'redis.pid'].flatMap((file) => {
       const pid = Number.parseInt(read(join(home, file)) ?? '', 10)
       const isOurs = pid > 0 && isRunning(pid) && commandOf(pid)?.some((argument) => argument.includes(home))
       return isOurs ? [pid] : []

@@ -2,6 +2,7 @@
 // do. Messages carry no password, and no `detail` of the server, which may quote rows.
 import { MillraceError } from '../../core/errors.ts'
 import type { ErrorCode } from '../../core/errors.ts'
+import { withoutPasswords } from '../../core/secrets.ts'
 
 interface Meaning {
   readonly code: ErrorCode
@@ -21,11 +22,6 @@ export function storeError(error: unknown, what: string): MillraceError {
 export function sqlStateOf(error: unknown): string | undefined {
   const code = textField(error, 'code')
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !(code in NETWORK) ? code : undefined
-}
-
-/** A url that somebody put into a message, without its password. */
-export function withoutPasswords(text: string): string {
-  return text.replace(/(\w+:\/\/[^:\s/@]*):\S*@/g, '$1:***@').replace(/\b(password|passwd|pwd)=[^\s&]+/gi, '$1=***')
 }
 
 const unavailable = (says: string): Meaning => ({ code: 'STORE_UNAVAILABLE', retryable: true, says })

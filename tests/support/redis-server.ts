@@ -1,0 +1,175 @@
+// Real Redis servers for tests: started on free ports of loopback, each with a directory of its own, installed from
+// Debian where there is none.
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { Redis } from 'ioredis'
+import { isRunning } from '../../src/backends/embedded/processes.ts'
+import { freePort } from '../../src/backends/embedded/start-postmaster.ts'
+import { ensureDebianPackage } from './debian-package.ts'
+import { runDirectory } from './run-directory.ts'
+
+export interface RedisServerOptions {
+  /** Default: AOF with everysec, the setting that docs recommend. */
+  readonly appendOnly?: boolean
+  /** Lines of redis.conf, as `name` and `value`. */
+  readonly config?: Readonly<Record<string, string>>
+  /** Default: a free one. */
+  readonly port?: number
+  /** A program beside `redis-server` that takes the same file: `redis-sentinel`. */
+  readonly program?: 'redis-server' | 'redis-sentinel'
+}
+
+export interface RedisProcess {
+  readonly url: string
+  readonly port: number
+  readonly dir: string
+  /** Of the process that runs now. */
+  readonly pid: number
+  command(...args: readonly (string | number)[]): Promise<unknown>
+  /** SIGKILL by default: nothing is saved. */
+  kill(signal?: NodeJS.Signals): Promise<void>
+  /** Again on the same port; `keepData: false` begins empty. */
+  restart(options?: { readonly keepData?: boolean }): Promise<void>
+  stop(): Promise<void>
+}
+
+const PROGRAM = '/usr/bin/redis-server'
+const READY_MAX_MS = 10_000
+const POLL_MS = 5
+
+/** One server for all test files of a run, with a key prefix of its own for each. */
+let shared: Promise<RedisProcess> | undefined
+
+export function sharedRedis(): Promise<RedisProcess> {
+  return (shared ??= startRedis())
+}
+
+export async function startRedis(options: RedisServerOptions = {}): Promise<RedisProcess> {
+  const program = programOf(options.program ?? 'redis-server')
+  const dir = mkdtempSync(join(await runDirectory(), `redis-${randomBytes(3).toString('hex')}-`))
+  const port = options.port ?? (await freePort())
+  const file = join(dir, 'redis.conf')
+  const settings = {
+    port: String(port),
+    bind: '127.0.0.1',
+    dir,
+    pidfile: join(dir, 'redis.pid'),
+    daemonize: 'no',
+    ...(options.program !== 'redis-sentinel' && {
+      save: '""',
+      appendonly: options.appendOnly === false ? 'no' : 'yes',
+      appendfsync: 'everysec',
+    }),
+    ...options.config,
+  }
+  writeFileSync(
+    file,
+    Object.entries(settings)
+      .map(([name, value]) => `${name} ${value}\n`)
+      .join(''),
+  )
+  let child = await begin(program, file, dir, port, options.config ?? {})
+  const home = dir
+  process.once('exit', () => child.kill('SIGKILL'))
+
+  const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
+    const { pid = 0 } = child
+    if (!isRunning(pid)) return
+    child.kill(signal)
+    await until(() => !isRunning(pid), 'redis to end', home)
+  }
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    port,
+    dir,
+    get pid() {
+      return child.pid ?? 0
+    },
+    command: (...args) => once(port, options.config ?? {}, args),
+    kill,
+    async restart({ keepData = true } = {}) {
+      await kill()
+      if (!keepData) {
+        rmSync(join(dir, 'appendonlydir'), { recursive: true, force: true })
+        rmSync(join(dir, 'dump.rdb'), { force: true })
+      }
+      child = await begin(program, file, dir, port, options.config ?? {})
+    },
+    stop: () => kill('SIGKILL'),
+  }
+}
+
+function programOf(name: string): string {
+  const found = (process.env['PATH'] ?? '').split(delimiter).map((dir) => join(dir, name))
+  const valkey = name.replace('redis', 'valkey')
+  const there = [...found, ...found.map((path) => path.replace(name, valkey))].find((path) => existsSync(path))
+  if (there !== undefined) return there
+  if (name === 'redis-server') ensureDebianPackage({ name: 'redis-server', program: PROGRAM })
+  else ensureDebianPackage({ name: 'redis-sentinel', program: `/usr/bin/${name}` })
+  return `/usr/bin/${name}`
+}
+
+type Config = Readonly<Record<string, string>>
+
+async function begin(program: string, file: string, dir: string, port: number, config: Config): Promise<ChildProcess> {
+  const log = openSync(join(dir, 'redis.log'), 'a')
+  const child = spawn(program, [file], { stdio: ['ignore', log, log], detached: true })
+  closeSync(log)
+  child.on('error', () => undefined) // seen as not running below
+  child.unref()
+  await until(
+    () => accepts(port, config),
+    'redis to answer',
+    dir,
+    () => isRunning(child.pid ?? 0),
+  )
+  return child
+}
+
+async function accepts(port: number, config: Config): Promise<boolean> {
+  return once(port, config, ['PING']).then(
+    () => true,
+    (error: unknown) => /NOAUTH|NOPERM|WRONGPASS/.test(String(error)),
+  )
+}
+
+async function once(port: number, config: Config, args: readonly (string | number)[]): Promise<unknown> {
+  const password = config['requirepass']
+  const client = new Redis({
+    port,
+    host: '127.0.0.1',
+    lazyConnect: true,
+    retryStrategy: () => null,
+    ...(password !== undefined && { password }),
+  })
+  client.on('error', () => undefined) // the call fails by itself
+  try {
+    await client.connect()
+    const [name, ...rest] = args
+    return await client.call(String(name), rest)
+  } finally {
+    client.disconnect()
+  }
+}
+
+async function until(
+  holds: () => boolean | Promise<boolean>,
+  what: string,
+  dir: string,
+  mayGoOn: () => boolean = () => true,
+): Promise<void> {
+  const deadlineMs = performance.now() + READY_MAX_MS
+  while (!(await holds())) {
+    if (!mayGoOn() || performance.now() > deadlineMs) {
+      throw new Error(`waited in vain for ${what}; its log ends with:\n${tail(join(dir, 'redis.log'))}`)
+    }
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+  }
+}
+
+function tail(path: string): string {
+  return existsSync(path) ? readFileSync(path, 'utf8').slice(-2_000) : '(no log)'
+}
