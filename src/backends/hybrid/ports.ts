@@ -33,6 +33,8 @@ export interface DispatchRow {
 
 export interface DispatchNews {
   readonly rows: readonly DispatchRow[]
+  /** The counter of epochs. Read before the rows or in one snapshot with them: whoever adopts it knows every row up to it. */
+  readonly epoch: number
   /** The server is not the one that `ledger` knows (failover, restore): nothing mints until `renewServer`. */
   readonly serverChanged: boolean
 }
@@ -273,7 +275,13 @@ export interface Race {
    */
   holdings(queue: string, tag: EpochTag, request: HoldingsRequest): Promise<Gated<HoldingsReply>>
   /** Forgets fields that this session holds; `last` also the session. Repeatable. */
-  drop(queue: string, tag: EpochTag, session: WorkerId, fields: readonly TokenField[], last: boolean): Promise<Gated<null>>
+  drop(
+    queue: string,
+    tag: EpochTag,
+    session: WorkerId,
+    fields: readonly TokenField[],
+    last: boolean,
+  ): Promise<Gated<null>>
   /** Per field: waiting → `revoked`; absent → floor = max(floor, lease + 1), `absent`; in flight → `{ session }`. Repeatable. */
   revoke(queue: string, tag: EpochTag, fields: readonly TokenField[]): Promise<Gated<readonly Revoked[]>>
   /** floor = max(floor, below); forgets pushers below it. A field absent now can never appear later. Repeatable. */
