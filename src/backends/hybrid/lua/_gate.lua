@@ -36,13 +36,14 @@ local function isLaneWhole(state, lane)
   return redis.call('LLEN', LANE[lane]) == state[2 + lane]
 end
 
+local function areLanesWhole(state)
+  return isLaneWhole(state, 1) and isLaneWhole(state, 2) and isLaneWhole(state, 3)
+end
+
 -- The whole gate, for scripts that are called seldom.
 local function enterWhole(...)
   local state, refusal = enter(...)
   if not state then return nil, refusal end
-  if not isHeldWhole(state) then return nil, torn(state) end
-  for lane = 1, 3 do
-    if not isLaneWhole(state, lane) then return nil, torn(state) end
-  end
+  if not isHeldWhole(state) or not areLanesWhole(state) then return nil, torn(state) end
   return state
 end

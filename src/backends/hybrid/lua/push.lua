@@ -3,6 +3,7 @@
 -- lowest lease, highest lease, number of tokens per lane (3), then the tokens, one lane after the other.
 -- Answers: OK high normal low backlog | FULL high normal low backlog | a refusal
 --@include _gate
+--@include _put
 local state, refusal = enter('floor', 'parked', 'backlog', 'p:' .. ARGV[2])
 if not state then return refusal end
 local FIRST = 12
@@ -22,6 +23,7 @@ local notes = redis.call('HMGET', HELD, unpack(fields))
 if notes[1] ~= state[1] .. NOTE then return torn(state) end
 
 local function full()
+  if not areLanesWhole(state) then return torn(state) end
   return { 'FULL', state[3], state[4], state[5], backlog }
 end
 for lane = 1, 3 do
@@ -94,5 +96,5 @@ if ARGV[4] ~= '---' then
   if bits ~= backlog then change('backlog', bits) end
   backlog = bits
 end
-if changes > 0 then redis.call('HSET', STATE, unpack(changed)) end
+if changes > 0 then put(STATE, unpack(changed)) end
 return { 'OK', state[3], state[4], state[5], backlog }

@@ -9,13 +9,16 @@ if not state then return refusal end
 local paused, share, before, parked, last = state[6], tonumber(state[7]), state[8], state[9], state[11]
 local revoked = tonumber(state[10])
 if not isHeldWhole(state) then return torn(state) end
-if last == 'dead' then return { 'SESSION' } end
+local isDead = last == 'dead'
+local isDup = not isDead and last and tonumber(number) <= tonumber(last)
+if (isDead or isDup or paused == '1') and not areLanesWhole(state) then return torn(state) end
+if isDead then return { 'SESSION' } end
 
--- Before the number is looked at: twice does no harm, and the caller keeps its list until a call with it is answered.
+-- Before the number counts: twice does no harm, and the caller keeps its list until a call with it is answered.
 for at = 5, #ARGV, 5000 do
   redis.call('HDEL', HELD, unpack(ARGV, at, math.min(at + 4999, #ARGV)))
 end
-if last and tonumber(number) <= tonumber(last) then return { 'DUP' } end
+if isDup then return { 'DUP' } end
 if paused == '1' then
   put(STATE, 's:' .. session, number, 'parked', 1)
   return { 'PAUSED' }
