@@ -34,7 +34,20 @@ const ALL_ROWS: Grant = {
 const VIEWS: Grant = { kind: 'view', privileges: ['select'], names: ['*'] }
 
 /** The verbs of a process that runs jobs; an operator has no use for them. */
-const RUNNING = ['cycle', 'complete_jobs', 'register_worker', 'beat_worker', 'bury_workers', 'lead_role', 'take_starts']
+const RUNNING = [
+  ...['cycle', 'complete_jobs', 'register_worker', 'beat_worker', 'bury_workers', 'lead_role', 'take_starts'],
+  ...[
+    'relay_jobs',
+    'beat_session',
+    'keep_alive',
+    'mark_runs',
+    'confirm_runs',
+    'return_runs',
+    'requeue_runs',
+    'requeue_old',
+  ],
+  ...['give_back', 'bequeath_runs', 'flip_queues', 'bear_epoch', 'renew_server'],
+]
 
 export const ROLE_GRANTS: Readonly<Record<Role, readonly Grant[]>> = {
   producer: [
@@ -49,6 +62,7 @@ export const ROLE_GRANTS: Readonly<Record<Role, readonly Grant[]>> = {
         'enqueue',
         'ensure_queue',
         'records_of',
+        'dispatch_of',
       ],
       definer: true,
     },

@@ -123,7 +123,7 @@ declare
 begin
   if changes is not null then perform millrace.lock_around(done_ids || millrace.jobs_changed(changes)); end if;
   if cardinality(done_ids) > 0 then
-    unapplied := millrace.complete_jobs(done_ids, done_leases, done_ran_ms, done_results, now_at);
+    unapplied := millrace.complete_jobs(done_ids, done_leases, done_ran_ms, done_results, null, now_at);
   end if;
   if changes is not null then verdicts := millrace.apply_changes(changes, now_at); end if;
 
