@@ -279,6 +279,26 @@ describe.each(subjects)('the race on $name', ({ create }) => {
       expect(await take(race, tag, 'b', 2, 5)).toEqual([4])
     })
 
+    test('a session that came back after its last drop is not forgotten by a second one', async () => {
+      await fresh()
+      await push(race, tag, tokens(1, 2))
+      await holdings(race, tag, 'a', 'dead')
+      passed(await race.drop(QUEUE, tag, session('a'), [], true))
+      expect(await take(race, tag, 'a', 5, 1)).toEqual([1])
+      passed(await race.drop(QUEUE, tag, session('a'), [], true))
+      expect(passed(await race.audit(QUEUE, tag, 0, [])).sessions).toEqual(['a'])
+    })
+
+    test('the audit names the holder of a field it is asked for, whatever became of the session', async () => {
+      await fresh()
+      await push(race, tag, tokens(1, 2))
+      await take(race, tag, 'a', 5, 1)
+      await holdings(race, tag, 'a', 'dead')
+      passed(await race.drop(QUEUE, tag, session('a'), [], true))
+      const reply = passed(await race.audit(QUEUE, tag, 0, [1, 2].map(fieldOf)))
+      expect(reply).toEqual({ absent: [], sessions: ['a'] })
+    })
+
     test('the last drop forgets the session; a take after it shows up in the audit again', async () => {
       await fresh()
       await push(race, tag, tokens(1, 2))

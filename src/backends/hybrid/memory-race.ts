@@ -4,11 +4,11 @@ import type { WorkerId } from '../../core/job.ts'
 import type { EpochTag, Gated, GateRefusal, HoldingsRequest, OpenRequest, PushRequest, Race } from './ports.ts'
 import type { RaceConfig, TakeRequest, TokenField } from './ports.ts'
 import * as model from './race-model.ts'
-import type { RaceGuard, RaceQueue, RaceServer, RaceState } from './race-model.ts'
+import type { RaceQueue, RaceServer, RaceState } from './race-model.ts'
 
 export interface MemoryRaceOptions {
-  /** Guards to leave out, so that a simulator can prove that it would notice. */
-  readonly without?: readonly RaceGuard[]
+  /** Of the server it begins as. */
+  readonly identity?: string
 }
 
 export interface RaceSnapshot {
@@ -33,8 +33,8 @@ export class MemoryRace implements Race {
   #births = 0
   readonly #listeners = new Set<(queue: string) => void>()
 
-  constructor({ without = [] }: MemoryRaceOptions = {}) {
-    this.#server = { identity: 'memory-1', isFull: false, without: new Set(without) }
+  constructor({ identity = 'memory-1' }: MemoryRaceOptions = {}) {
+    this.#server = { identity, isFull: false }
   }
 
   // ---- what befalls it
@@ -110,11 +110,11 @@ export class MemoryRace implements Race {
   }
 
   async take(queue: string, tag: EpochTag, request: TakeRequest) {
-    return this.#gated(queue, tag, (own, state, server) => model.take(own, state, server, request))
+    return this.#gated(queue, tag, (own, state) => model.take(own, state, request))
   }
 
   async holdings(queue: string, tag: EpochTag, request: HoldingsRequest) {
-    return this.#gated(queue, tag, (own, state, server) => model.holdings(own, state, server, request))
+    return this.#gated(queue, tag, (own, state) => model.holdings(own, state, request))
   }
 
   async drop(queue: string, tag: EpochTag, session: WorkerId, fields: readonly TokenField[], last: boolean) {
@@ -122,7 +122,7 @@ export class MemoryRace implements Race {
   }
 
   async revoke(queue: string, tag: EpochTag, fields: readonly TokenField[]) {
-    return this.#gated(queue, tag, (own, state, server) => model.revoke(own, state, server, fields))
+    return this.#gated(queue, tag, (own, state) => model.revoke(own, state, fields))
   }
 
   async audit(queue: string, tag: EpochTag, below: number, fields: readonly TokenField[]) {

@@ -1,5 +1,6 @@
 // The race as plain data and pure rules: what the scripts in lua/ do, line for line in meaning. The memory race runs it,
 // and a property test runs both side by side on a real Redis.
+import { isPlanted } from '../../core/planted.ts'
 import { pickLane } from '../../core/priority.ts'
 import type { Lane, PassedOver } from '../../core/priority.ts'
 import type { WorkerId } from '../../core/job.ts'
@@ -15,17 +16,6 @@ import type {
   Token,
 } from './ports.ts'
 import type { TokenField } from './ports.ts'
-
-/** What a simulator may take away to see whether somebody notices. */
-export type RaceGuard =
-  | 'floor'
-  | 'pusher'
-  | 'claim-number'
-  | 'holdings-raise'
-  | 'identity'
-  | 'birth'
-  | 'torn'
-  | 'revoke'
 
 export interface RaceState {
   tag: EpochTag
@@ -54,7 +44,6 @@ export interface RaceQueue {
 export interface RaceServer {
   readonly identity: string
   readonly isFull: boolean
-  readonly without: ReadonlySet<RaceGuard>
 }
 
 export function emptyQueue(): RaceQueue {
@@ -84,15 +73,15 @@ export function refusalOf(queue: RaceQueue, server: RaceServer, tag: EpochTag): 
   const { state } = queue
   const refuse = (why: GateRefusal['why']): GateRefusal => ({ why, redisId, epoch: state?.tag ?? '' })
   const redisId = state?.identity === '-' ? '-' : server.identity
-  if (state === null || !isTag(state, tag, server)) return refuse('EPOCH')
-  if (state.identity !== redisId && !server.without.has('identity')) return refuse('IDENTITY')
+  if (state === null || !isTag(state, tag)) return refuse('EPOCH')
+  if (state.identity !== redisId && !isPlanted('hybrid-identity-ignored')) return refuse('IDENTITY')
   const isWhole =
     queue.held.get('#') === state.tag && queue.lanes.every((lane, at) => lane.length === state.lengths[at])
-  return isWhole || server.without.has('torn') ? null : refuse('TORN')
+  return isWhole || isPlanted('hybrid-torn-ignored') ? null : refuse('TORN')
 }
 
-function isTag(state: RaceState, tag: EpochTag, { without }: RaceServer): boolean {
-  return state.tag === tag || (without.has('birth') && state.number === Number(tag.split('.')[0]))
+function isTag(state: RaceState, tag: EpochTag): boolean {
+  return state.tag === tag || (isPlanted('hybrid-birth-ignored') && state.number === Number(tag.split('.')[0]))
 }
 
 export function open(queue: RaceQueue, server: RaceServer, request: OpenRequest, birth: string): OpenReply {
@@ -139,8 +128,8 @@ export function push(queue: RaceQueue, state: RaceState, server: RaceServer, req
   }
   const before = state.pushers.get(pusher) ?? -1
   const isNew = ({ text, lease }: Token): boolean =>
-    (lease >= state.floor || server.without.has('floor')) &&
-    (lease > before || server.without.has('pusher')) &&
+    (lease >= state.floor || isPlanted('hybrid-floor-ignored')) &&
+    (lease > before || isPlanted('hybrid-pusher-ignored')) &&
     !queue.held.has(nameOf(text))
   const fresh = tokens.filter(isNew)
   if (fresh.length > 0 && server.isFull) return done(true, false)
@@ -162,12 +151,12 @@ export function push(queue: RaceQueue, state: RaceState, server: RaceServer, req
 }
 
 /** Torn: a token that nobody knows came up. */
-export function take(queue: RaceQueue, state: RaceState, server: RaceServer, request: TakeRequest): TakeReply | 'torn' {
+export function take(queue: RaceQueue, state: RaceState, request: TakeRequest): TakeReply | 'torn' {
   const { session, c, most, done } = request
   const last = state.sessions.get(session) ?? 0
   if (last === 'dead') return { kind: 'dead' }
   for (const field of done) queue.held.delete(field)
-  if (c <= last && !server.without.has('claim-number')) return { kind: 'dup' }
+  if (c <= last && !isPlanted('hybrid-claim-number-ignored')) return { kind: 'dup' }
   state.sessions.set(session, c)
   if (state.config.paused) {
     state.parked = true
@@ -179,7 +168,7 @@ export function take(queue: RaceQueue, state: RaceState, server: RaceServer, req
     if (text === undefined) break
     const field = nameOf(text)
     const note = queue.held.get(field)
-    if (note === undefined) {
+    if (note === undefined && !isPlanted('hybrid-torn-ignored')) {
       queue.held.delete('#')
       return 'torn'
     }
@@ -195,26 +184,25 @@ export function take(queue: RaceQueue, state: RaceState, server: RaceServer, req
 }
 
 function popNext(queue: RaceQueue, state: RaceState): string | undefined {
-  const waiting = state.lengths.map((length) => length > 0) as [boolean, boolean, boolean]
-  const lane: Lane | null = pickLane(waiting, state.passed, state.config.lowerLaneShare)
-  if (lane === null) return undefined
-  state.lengths[lane] -= 1
-  return queue.lanes[lane].shift()
+  for (;;) {
+    const waiting = state.lengths.map((length) => length > 0) as [boolean, boolean, boolean]
+    const lane: Lane | null = pickLane(waiting, state.passed, state.config.lowerLaneShare)
+    if (lane === null) return undefined
+    state.lengths[lane] -= 1
+    const text = queue.lanes[lane].shift()
+    // Shorter than it should be: only where the gate does not look.
+    if (text !== undefined) return text
+  }
 }
 
 const PAGE = 1_000
 
 /** The cursor is the last field seen; fields come in the order of their names. */
-export function holdings(
-  queue: RaceQueue,
-  state: RaceState,
-  server: RaceServer,
-  request: HoldingsRequest,
-): HoldingsReply {
+export function holdings(queue: RaceQueue, state: RaceState, request: HoldingsRequest): HoldingsReply {
   const { session, c, cursor } = request
   const last = state.sessions.get(session) ?? 0
   const raises = last !== 'dead' && (c === 'dead' || c > last)
-  if (raises && !server.without.has('holdings-raise')) state.sessions.set(session, c)
+  if (raises) state.sessions.set(session, c)
   const own = [...queue.held].filter(([field, note]) => isHeldBy(note, session) && (cursor === '0' || field > cursor))
   const fields = own.map(([field]) => field).sort()
   const page = fields.slice(0, PAGE)
@@ -229,24 +217,20 @@ export function drop(
   last: boolean,
 ): null {
   for (const field of fields) if (isHeldBy(queue.held.get(field), session)) queue.held.delete(field)
-  if (last) state.sessions.delete(session)
+  if (last && state.sessions.get(session) === 'dead') state.sessions.delete(session)
   return null
 }
 
-export function revoke(
-  queue: RaceQueue,
-  state: RaceState,
-  server: RaceServer,
-  fields: readonly TokenField[],
-): Revoked[] {
+export function revoke(queue: RaceQueue, state: RaceState, fields: readonly TokenField[]): Revoked[] {
   return fields.map((field) => {
     const note = queue.held.get(field)
     if (note === undefined) {
       state.floor = Math.max(state.floor, leaseOf(field) + 1)
       return 'absent'
     }
-    if (note.includes('/')) return { session: note.slice(0, note.lastIndexOf('/')) as WorkerId } // noted by `take`
-    if (!server.without.has('revoke')) queue.held.set(field, 'x')
+    const holder = holderOf(note)
+    if (holder !== null) return { session: holder }
+    if (!isPlanted('hybrid-revoke-ignored')) queue.held.set(field, 'x')
     return 'revoked'
   })
 }
@@ -254,19 +238,29 @@ export function revoke(
 export function audit(queue: RaceQueue, state: RaceState, below: number, fields: readonly TokenField[]): AuditReply {
   state.floor = Math.max(state.floor, below)
   for (const [pusher, highest] of state.pushers) if (highest < state.floor) state.pushers.delete(pusher)
+  const sessions = new Set(state.sessions.keys())
+  for (const field of fields) {
+    const holder = holderOf(queue.held.get(field))
+    if (holder !== null) sessions.add(holder)
+  }
   return {
     absent: fields.filter((field) => (queue.held.get(field) ?? 'x') === 'x'),
-    sessions: [...state.sessions.keys()] as WorkerId[], // noted by `take` and `holdings`
+    sessions: [...sessions] as WorkerId[],
   }
 }
 
 /** Whether to ring. */
-export function configure(state: RaceState, config: RaceConfig): boolean {
-  if (config.version <= state.config.version) return false
-  state.config = config
-  if (config.paused || !state.parked) return false
+export function configure(state: RaceState, { version, paused, lowerLaneShare }: RaceConfig): boolean {
+  if (version <= state.config.version) return false
+  state.config = { version, paused, lowerLaneShare }
+  if (paused || !state.parked) return false
   state.parked = false
   return true
+}
+
+function holderOf(note = ''): WorkerId | null {
+  const at = note.lastIndexOf('/')
+  return at < 0 ? null : (note.slice(0, at) as WorkerId) // noted by `take`
 }
 
 function isHeldBy(note: string | undefined, session: string): boolean {

@@ -10,11 +10,16 @@ if tonumber(ARGV[2]) > floor then
   floor = tonumber(ARGV[2])
   put(STATE, 'floor', ARGV[2])
 end
-local all, pushers, sessions = redis.call('HGETALL', STATE), {}, {}
+local all, pushers, sessions, isListed = redis.call('HGETALL', STATE), {}, {}, {}
+local function list(session)
+  if isListed[session] then return end
+  isListed[session] = true
+  sessions[#sessions + 1] = session
+end
 for at = 1, #all, 2 do
   local kind = string.sub(all[at], 1, 2)
   if kind == 's:' then
-    sessions[#sessions + 1] = string.sub(all[at], 3)
+    list(string.sub(all[at], 3))
   elseif kind == 'p:' and tonumber(all[at + 1]) < floor then
     pushers[#pushers + 1] = all[at]
   end
@@ -22,6 +27,11 @@ end
 forget(STATE, pushers)
 local absent = {}
 for index, note in ipairs(notesFrom(3)) do
-  if not note or note == 'x' then absent[#absent + 1] = ARGV[2 + index] end
+  if not note or note == 'x' then
+    absent[#absent + 1] = ARGV[2 + index]
+  elseif note ~= '' then
+    -- As a rule in the state as well; but what is held must never lose its holder.
+    list(string.match(note, '^(.*)/%d+$'))
+  end
 end
 return { 'OK', absent, sessions }
