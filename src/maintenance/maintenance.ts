@@ -24,6 +24,7 @@ export function createMaintenance(options: MaintenanceOptions): Service {
     createRescuer(options, isLeading),
     createScheduler(options, isLeading),
     createPruner(options, isLeading),
+    ...(backend.upkeep?.({ isLeading }) ?? []),
   ]
   return {
     async start() {
