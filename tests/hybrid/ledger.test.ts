@@ -1,7 +1,7 @@
 // The ledger half of the hybrid on a real PostgreSQL: every guard of its protocol, call by call.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { decideCancel, decideRemove } from '../../src/core/decide.ts'
-import type { LeaseNumber, WorkerId } from '../../src/core/job.ts'
+import type { LeaseNumber, NewJob, WorkerId } from '../../src/core/job.ts'
 import type { Transition } from '../../src/core/transition.ts'
 import { createSessionLedger } from '../../src/backends/postgres/session-ledger.ts'
 import { complete, createLedgerWorld, inFlight, newJob } from './ledger-world.ts'
@@ -99,13 +99,14 @@ describe.each([18, 15] as const)('PostgreSQL %i', (version) => {
     test('a delay, a key, a group and a limit of the queue take the other way', async () => {
       const { queue, tag } = await world.queue()
       const offers = new Map([[queue, tag]])
-      const key = { key: 'k', mode: 'until-finished', onDuplicate: 'keep' } as const
+      const key = { key: 'k', mode: 'until-finished', windowMs: 0, onDuplicate: 'keep' } as const
       const jobs = [newJob(queue, { delayMs: 60_000 }), newJob(queue)]
       const mixed = await world.ledger.insert(jobs, offers)
       expect(mixed.leases[0]).toBe(0)
       expect(mixed.leases[1]).toBeGreaterThan(0)
       expect(await world.statusOf({ jobId: jobs[0]!.id })).toBe('scheduled')
-      for (const extra of [{ unique: key }, { group: 'g' }, { limitKey: 'l' }]) {
+      const others: readonly Partial<NewJob>[] = [{ unique: key }, { group: 'g' }, { limitKey: 'l' }]
+      for (const extra of others) {
         const { leases, reply } = await world.ledger.insert([newJob(queue, extra)], offers)
         expect([reply.ok, leases]).toEqual([true, [0]])
       }
@@ -275,7 +276,7 @@ describe.each([18, 15] as const)('PostgreSQL %i', (version) => {
     test('an until-started key is given back, and slots are kept', async () => {
       const { queue, tag } = await world.queue()
       await world.backend.queues.configure(queue, { limits: limitOf(1) })
-      const unique = { key: 'k', mode: 'until-started', onDuplicate: 'keep' } as const
+      const unique = { key: 'k', mode: 'until-started', windowMs: 0, onDuplicate: 'keep' } as const
       const jobs = [newJob(queue, { unique }), newJob(queue)]
       for (const job of jobs) await world.backend.jobs.insert([job])
       const { jobs: minted } = await world.ledger.relay(queue, tag, [5, 5, 5])

@@ -393,17 +393,17 @@ create or replace function millrace.jobs_changed(changes json) returns uuid[] la
 $$;
 
 -- Completions of jobs that nothing hangs on but these hooks; the ids of those that were completed. The run of a row that is
--- not marked was of `by_worker`. Whoever calls it allows no join but the loop over the completions: planned while nothing
--- ran, any other would compare every run with every completion.
+-- not marked was of `by_worker`. Whoever calls it allows loops and indexes only, and `between` is an equality that no walk over
+-- the whole index can serve: planned while nothing ran, such a walk would compare every run with every completion.
 create or replace function millrace.complete_plain(
   ids uuid[], leases bigint[], ran_ms int[], results text[], also int, by_worker int, now_at timestamptz
-) returns uuid[] language plpgsql as $$
+) returns uuid[] language plpgsql set enable_bitmapscan = off as $$
 declare
   done uuid[];
 begin
   with ended as (
     delete from millrace.running r using unnest(ids, leases, ran_ms, results) as d(id, lease, ran, result)
-    where r.id = d.id and r.lease = d.lease and r.hooks & ~(8 + 512 + 1024 + also) = 0
+    where r.id between d.id and d.id and r.lease = d.lease and r.hooks & ~(8 + 512 + 1024 + also) = 0
     returning r.id, r.lease, r.queue_id, r.worker_no, r.attempts, r.crashes, r.run_at, d.ran, d.result
   ), logged as (
     insert into millrace.job_attempts (job_id, no, started_at, finished_at, run_at, queue_id, worker_no, attempt, attempt_count, crash_count,

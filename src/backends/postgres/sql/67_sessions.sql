@@ -29,7 +29,7 @@ end $$;
 create or replace function millrace.mark_runs(
   for_worker text, at_epoch bigint, ids uuid[], leases bigint[], ages_ms int[], out alive boolean, out lost_ids uuid[], out lost_leases bigint[]
 ) language plpgsql
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan set lock_timeout = '2s'
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan set lock_timeout = '2s'
 as $$
 declare
   now_at timestamptz := millrace.now_at();
@@ -50,16 +50,16 @@ begin
   end if;
   update millrace.running r set worker_no = number, started_at = millrace.after_ms(now_at, -d.age)
   from unnest(free_ids, free_leases, free_ages) as d(id, lease, age)
-  where r.id = d.id and r.lease = d.lease and r.worker_no = 0;
+  where r.id between d.id and d.id and r.lease = d.lease and r.worker_no = 0;
   select array_agg(d.id), array_agg(d.lease) into lost_ids, lost_leases from unnest(ids, leases) as d(id, lease)
-  where not exists (select 1 from millrace.running r where r.id = d.id and r.lease = d.lease and r.worker_no in (0, number));
+  where coalesce((select r.worker_no from millrace.running r where r.id = d.id and r.lease = d.lease) not in (0, number), true);
 end $$;
 
 -- A start that is recorded before it happens: rows that are nobody's become this worker's. With a visibility also what is
 -- its own already. Answers those that are.
 create or replace function millrace.confirm_runs(for_worker text, ids uuid[], leases bigint[], lease_ms bigint)
 returns table (job_id uuid, lease bigint) language plpgsql
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan set lock_timeout = '5s'
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan set lock_timeout = '5s'
 as $$
 #variable_conflict use_column
 declare
@@ -75,7 +75,7 @@ begin
     where r.id = d.id and r.lease = d.lease and (r.worker_no = 0 or (lease_ms is not null and r.worker_no = number)) for update skip locked) f;
   return query update millrace.running r set worker_no = number, started_at = now_at,
     visible_until = case when lease_ms is null then r.visible_until else millrace.after_ms(now_at, lease_ms) end
-  from unnest(free_ids, free_leases) as d(id, lease) where r.id = d.id and r.lease = d.lease returning r.id, r.lease;
+  from unnest(free_ids, free_leases) as d(id, lease) where r.id between d.id and d.id and r.lease = d.lease returning r.id, r.lease;
 end $$;
 
 -- Cancellation is asked for of a run that this worker has in flight: with the mark its beat tells it.

@@ -3,6 +3,8 @@
 -- barrier, and it is looked at in the statement that moves the rows, or while they are locked: a worker that adopts the
 -- epoch marks its rows in the same transaction.
 
+-- `between` below is an equality for loops over the index only (50_settle.sql, complete_plain).
+
 -- Nobody who could hold tokens is behind this epoch, and it is that of the queue still.
 create or replace function millrace.barrier_holds(of_queue int, at_epoch bigint) returns boolean language sql stable as $$
   select exists (
@@ -15,7 +17,7 @@ $$;
 create or replace function millrace.return_runs(
   ids uuid[], leases bigint[], of_worker int, of_queue int, at_epoch bigint, out moved int, out rings text
 ) language plpgsql
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan set lock_timeout = '5s'
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan set lock_timeout = '5s'
 as $$
 declare
   now_at timestamptz := millrace.now_at();
@@ -32,7 +34,7 @@ begin
         and (r.worker_no = 0 or r.worker_no = of_worker) and (of_queue is null or r.queue_id = of_queue) for update skip locked) f
     where at_epoch is null or (select millrace.barrier_holds(of_queue, at_epoch))
   ), gone as (
-    delete from millrace.running r using held h where r.id = h.id and r.lease = h.lease and h.hooks & 128 = 0
+    delete from millrace.running r using held h where r.id between h.id and h.id and r.lease = h.lease and h.hooks & 128 = 0
     returning r.seq, r.run_at, r.ready_at, r.id, r.queue_id, r.priority, r.attempts, r.crashes, r.hooks
   ), entered as (
     insert into millrace.ready (seq, run_at, ready_at, id, queue_id, priority, attempts, crashes, hooks)
@@ -92,7 +94,7 @@ end $$;
 
 -- Nobody's rows become those of a worker that is not alive: `expired_jobs` lists them from now on.
 create or replace function millrace.bequeath_runs(to_worker text, ids uuid[], leases bigint[]) returns int language plpgsql
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan set lock_timeout = '5s'
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan set lock_timeout = '5s'
 as $$
 declare
   now_at timestamptz := millrace.now_at();
@@ -108,7 +110,7 @@ begin
   where w.id = to_worker and c.worker_no = w.no and c.is_dead returning c.worker_no into number;
   if not found then return 0; end if;
   update millrace.running r set worker_no = number from unnest(ids, leases) as d(id, lease)
-  where r.id = d.id and r.lease = d.lease and r.worker_no = 0;
+  where r.id between d.id and d.id and r.lease = d.lease and r.worker_no = 0;
   get diagnostics moved = row_count;
   return moved;
 end $$;
