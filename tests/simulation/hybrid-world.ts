@@ -32,6 +32,7 @@ export class HybridWorld {
   readonly #race = new MemoryRace({ identity: 'redis-1' })
   readonly #ledger: Ledger
   #servers = 1
+  #server = 'redis-1'
   #copies: RaceSnapshot[] = []
 
   constructor(world: World, net: SimWorld, checker: Checker) {
@@ -64,7 +65,10 @@ export class HybridWorld {
         ...backend.jobs,
         claim: async (request) => {
           const reply = await backend.jobs.claim(request)
-          for (const { id, lease } of reply.jobs) this.#checker.handedOut(id, request.worker, lease)
+          for (const { id, lease } of reply.jobs) {
+            this.#checker.handedOut(id, request.worker, lease)
+            this.#net.trace.add(this.#net.time.nowMs, process.name, 'is handed', id, lease)
+          }
           return reply
         },
       },
@@ -77,12 +81,12 @@ export class HybridWorld {
     plot('redis-flushed', 3, () => race.flush())
     plot('redis-suffix-lost', 3, () => {
       race.loseSuffix(random.int(1, 60))
-      race.become(`redis-${++this.#servers}`)
+      this.#become(`redis-${++this.#servers}`)
     })
     plot('redis-old-copy', 3, () => {
       this.#copies.push(race.snapshot())
       race.restore(random.pick(this.#copies))
-      race.become(`redis-${++this.#servers}`)
+      this.#become(`redis-${++this.#servers}`)
     })
     plot('redis-other-and-back', 2, () => this.#goAndComeBack(random))
     plot('redis-evicted', 4, () =>
@@ -99,19 +103,24 @@ export class HybridWorld {
     plot('redis-old-copy', 3, () => void this.#copies.push(race.snapshot()))
   }
 
-  /** A failover to an older copy, and back to the first server with what it had. */
+  /** Clients are sent to a replica that lags behind, and back to the first server, which has what it had. */
   #goAndComeBack(random: Random): void {
     const race = this.#race
-    const first = `redis-${this.#servers}`
-    const copy = race.snapshot()
+    const lagging = race.snapshot()
     this.#net.time.at(random.int(0, 300), () => {
-      race.restore(copy)
-      race.become(`redis-${++this.#servers}`)
+      const first = { server: this.#server, copy: race.snapshot() }
+      race.restore(lagging)
+      this.#become(`redis-${++this.#servers}`)
+      this.#net.time.at(random.int(50, 2_000), () => {
+        race.restore(first.copy)
+        this.#become(first.server)
+      })
     })
-    this.#net.time.at(random.int(300, 2_000), () => {
-      race.restore(copy)
-      race.become(first)
-    })
+  }
+
+  #become(server: string): void {
+    this.#server = server
+    this.#race.become(server)
   }
 
   heal(): void {

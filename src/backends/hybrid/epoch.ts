@@ -62,6 +62,11 @@ export class Epochs {
     })
   }
 
+  /** To another Redis, unless somebody can work with the one of this epoch. Never throws. */
+  moveTokens(queue: string, redisId: string): void {
+    this.#alone(queue, () => this.#move(queue, redisId))
+  }
+
   /** Reads the rows again: somebody else may have flipped. */
   async refresh(queues?: readonly string[]): Promise<void> {
     const { ledger, view, onNews } = this.#options
@@ -86,7 +91,7 @@ export class Epochs {
   }
 
   async #resolve(queue: string, tag: EpochTag, { why, redisId }: GateRefusal): Promise<void> {
-    const { view, onNews, onUnusable } = this.#options
+    const { view, onNews } = this.#options
     await this.refresh([queue])
     const row = view.row(queue)
     if (view.tag(queue) !== tag || row === undefined) {
@@ -97,6 +102,14 @@ export class Epochs {
       await this.#flip({ queues: [{ queue, expected: row.epoch }], mode: 'token', redisId, unlessHealthy: false })
       return
     }
+    await this.#move(queue, redisId)
+  }
+
+  async #move(queue: string, redisId: string): Promise<void> {
+    const { view, onUnusable } = this.#options
+    const row = view.row(queue)
+    if (row?.mode !== 'token' || row.redisId === redisId) return
+    // Those that are served elsewhere too: it is the same Redis that went away.
     const queues = [...view.rows()].filter((one) => one.mode === 'token' && one.redisId === row.redisId)
     onUnusable(queues.map((one) => one.queue))
     const expected = queues.map((one) => ({ queue: one.queue, expected: one.epoch }))

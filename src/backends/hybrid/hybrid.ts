@@ -93,6 +93,7 @@ export class Hybrid {
       onClose: (queue) => this.#setFailing(queue, false),
       openTokens: (queue) => this.epochs.openTokens(queue),
       closeTokens: (queue) => this.epochs.closeTokens(queue),
+      moveTokens: (queue, redisId) => this.epochs.moveTokens(queue, redisId),
       refresh: (queues) => this.epochs.refresh(queues),
     })
     this.view.onChange((row) => this.#changed(row.queue))

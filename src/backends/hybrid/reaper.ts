@@ -12,8 +12,18 @@ export async function reap(hybrid: Hybrid, queue: string): Promise<number> {
   const tag = hybrid.view.tag(queue)
   if (tag === null || hybrid.watch.isOpen(queue)) return 0
   const reply = await hybrid.calls.gated(queue, tag, (race) => race.audit(queue, tag, 0, []))
-  if (reply === undefined || reply.sessions.length === 0) return 0
-  const dead = await hybrid.ledger.notAlive(reply.sessions)
+  return reply === undefined ? 0 : buryDead(hybrid, queue, tag, reply.sessions)
+}
+
+/** Of sessions that Redis has named just now, those that are not alive. */
+export async function buryDead(
+  hybrid: Hybrid,
+  queue: string,
+  tag: EpochTag,
+  sessions: readonly WorkerId[],
+): Promise<number> {
+  if (sessions.length === 0) return 0
+  const dead = await hybrid.ledger.notAlive(sessions)
   for (const session of dead) await bury(hybrid, queue, tag, session)
   return dead.length
 }

@@ -5,6 +5,7 @@
 import { isPlanted } from '../../core/planted.ts'
 import type { Hybrid } from './hybrid.ts'
 import type { DispatchRow } from './ports.ts'
+import { buryDead } from './reaper.ts'
 import { fieldOf, refOf } from './token-text.ts'
 
 const PAGE = 1_000
@@ -65,6 +66,8 @@ export class Reconciler {
       const floor = isPlanted('hybrid-audit-without-floor') ? 0 : below
       const reply = await calls.gated(queue, tag, (race) => race.audit(queue, tag, floor, refs.map(fieldOf)))
       if (reply === undefined) return moved
+      // Also holders that Redis has no other note of: a take that landed after its session was buried.
+      await buryDead(this.#hybrid, queue, tag, reply.sessions)
       if (reply.absent.length > 0) moved += await ledger.requeue(queue, epoch, reply.absent.map(refOf))
       if (refs.length < PAGE) return moved
     }

@@ -15,11 +15,13 @@ export interface RedisWatchOptions {
   readonly times: HybridTimes
   /** The queues that sessions of this process serve: only these are flipped here. */
   readonly served: () => ReadonlySet<string>
-  /** Answers or throws; tells `answered` or `failed` by itself. */
-  readonly probe: (queue: string) => Promise<unknown>
+  /** Which Redis is there, or throws; tells `answered` or `failed` by itself. */
+  readonly probe: (queue: string) => Promise<string>
   readonly onOpen: (queue: string) => void
   readonly onClose: (queue: string) => void
   readonly closeTokens: (queue: string) => void
+  /** Another Redis answers than the one its epoch was opened on. */
+  readonly moveTokens: (queue: string, redisId: string) => void
   readonly openTokens: (queue: string) => void
   readonly refresh: (queues: readonly string[]) => Promise<void>
 }
@@ -72,7 +74,6 @@ export class RedisWatch {
     if (health === undefined) return
     health.failingSinceMs = null
     health.answersSinceMs ??= this.#options.runtime.clock.monoMs()
-    if (health.isOpen && this.#options.view.row(queue)?.mode === 'token') this.#close(queue, health)
   }
 
   failed(queue: string, startedMs: number): void {
@@ -138,24 +139,22 @@ export class RedisWatch {
   }
 
   async #mend(queue: string): Promise<void> {
-    const { runtime, view, served, probe, closeTokens } = this.#options
+    const { runtime, view, served, probe, closeTokens, moveTokens } = this.#options
     const health = this.#of(queue)
-    let isThere = true
-    try {
-      await probe(queue)
-    } catch {
-      isThere = false
-    }
-    if (!served().has(queue)) return
+    const redisId = await probe(queue).catch(() => null)
     const row = view.row(queue)
+    const isServed = served().has(queue)
     const nowMs = runtime.clock.monoMs()
-    if (!isThere) {
-      if (health.isOpen && row?.mode === 'token') closeTokens(queue)
+    if (redisId === null) {
+      if (isServed && health.isOpen && row?.mode === 'token') closeTokens(queue)
       return
     }
     health.answersSinceMs ??= nowMs
+    if (health.isOpen && (row?.redisId === redisId || !isServed)) this.#close(queue, health)
+    if (!isServed) return
     if (row === undefined || row.mode === 'ledger') await this.#return(queue, health, nowMs)
     else if (row.birth === null) await this.#watchUnborn(queue, row.epoch, health, nowMs)
+    else if (health.isOpen) moveTokens(queue, redisId)
   }
 
   async #return(queue: string, health: QueueHealth, nowMs: number): Promise<void> {
