@@ -225,7 +225,8 @@ describe('another server', () => {
 describe('a full memory', () => {
   test('push says full, everything else works', async () => {
     const server = await plainServer()
-    const { race, read } = await connect({ url: server.url })
+    const redis = await connect({ url: server.url })
+    const { race } = redis
     ended.push(async () => void (await server.command('CONFIG', 'SET', 'maxmemory', 0)))
     const tag = await openRace(race, 1)
     await push(race, tag, tokens(1, 20))
@@ -261,7 +262,7 @@ describe('a full memory', () => {
     expect(await take(race, tag, 'c', 2, 30)).toHaveLength(16)
     expect(await take(race, tag, 'd', 1, 30)).toEqual([])
     expect(await take(race, tag, 'd', 1, 30)).toBe('dup')
-    expect(raceProblems(await read())).toEqual([])
+    expect(raceProblems(await redis.read())).toEqual([])
     const next = await openRace(race, 2)
     expect(await take(race, next, 'a', 1, 1)).toEqual([])
   })

@@ -16,13 +16,11 @@ interface Subject {
 const subjects = [
   {
     name: 'redis',
-    async create(): Promise<Subject> {
-      return connectRace({ url: (await sharedRedis()).url })
-    },
+    create: async (): Promise<Subject> => connectRace({ url: (await sharedRedis()).url }),
   },
   {
     name: 'model',
-    async create(): Promise<Subject> {
+    create: async (): Promise<Subject> => {
       const race = new MemoryRace()
       return { race, read: async () => race.inspect(QUEUE) }
     },
