@@ -1,5 +1,7 @@
 -- Workers that hold tokens: they beat, they say what they run (mark), and they follow the epochs (adopt). Marks lock the
--- claim row of their worker in the weakest way: claims go on, but nobody is declared dead in the middle of one.
+-- claim row of their worker in the weakest way: claims go on, but nobody is declared dead in the middle of one. `between` here
+-- and in 68_back.sql is an equality that only a lookup per lease can serve: planned while nothing ran, `=` would walk over the
+-- whole index and compare all with all.
 
 create or replace function millrace.beat_session(of_id text, running_now int, commands_seen bigint, blocked int, failing_now text[])
 returns json language plpgsql as $$

@@ -3,8 +3,6 @@
 -- barrier, and it is looked at in the statement that moves the rows, or while they are locked: a worker that adopts the
 -- epoch marks its rows in the same transaction.
 
--- `between` below is an equality for loops over the index only (50_settle.sql, complete_plain).
-
 -- Nobody who could hold tokens is behind this epoch, and it is that of the queue still.
 create or replace function millrace.barrier_holds(of_queue int, at_epoch bigint) returns boolean language sql stable as $$
   select exists (
