@@ -22,6 +22,7 @@ const TIMES = {
   returnMs: 400,
   returnMaxMs: 2_000,
   reconcileMs: 500,
+  watchMs: 100,
   // So small that lanes fill up and backlogs form.
   window: 8,
 }

@@ -124,7 +124,10 @@ function workersOf(hybrid: Hybrid): WorkerStore {
       await ledger.register(worker)
       if (sessions.get(worker.id) !== undefined) return
       const session: Session = new Session(worker, (inFlight) => keeperOf(() => session, worker.id, inFlight))
-      for (const own of session.queues.values()) own.changedTo(hybrid.view.row(own.name)?.epoch ?? 0)
+      for (const own of session.queues.values()) {
+        own.changedTo(hybrid.view.row(own.name)?.epoch ?? 0)
+        session.inFlight.setFailing(own.index, hybrid.watch.isOpen(own.name))
+      }
       sessions.add(session)
       hybrid.watch.wake()
     },

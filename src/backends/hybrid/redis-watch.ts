@@ -79,16 +79,19 @@ export class RedisWatch {
   failed(queue: string, startedMs: number): void {
     const { runtime, times } = this.#options
     const health = this.#of(queue)
+    const isFirst = health.failingSinceMs === null
     health.answersSinceMs = null
     health.failingSinceMs ??= startedMs
-    if (!health.isOpen && runtime.clock.monoMs() - health.failingSinceMs >= times.breakerMs) this.#open(queue, health)
-    this.#loop.wake()
+    if (health.isOpen) return
+    if (runtime.clock.monoMs() - health.failingSinceMs >= times.breakerMs) this.#open(queue, health)
+    else if (isFirst) this.#loop.wake()
   }
 
   /** This Redis answers, but not as the one the epoch was opened on. */
   unusable(queue: string): void {
     const health = this.#of(queue)
-    if (!health.isOpen) this.#open(queue, health)
+    if (health.isOpen) return
+    this.#open(queue, health)
     this.#loop.wake()
   }
 

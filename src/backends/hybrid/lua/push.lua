@@ -2,6 +2,10 @@
 -- ARGV: tag, pusher, tokens a lane may hold, backlog bits ('0', '1', '-' leaves it; one per lane), channel of the bell, queue,
 -- lowest lease, highest lease, number of tokens per lane (3), then the tokens, one lane after the other.
 -- Answers: OK high normal low backlog | FULL high normal low backlog | a refusal
+--
+-- Measured with Redis 7.0 (AOF everysec, tokens of 300 bytes, 500 per call): 1.7 us per token here, 1.8 in take; of the 1.7,
+-- 0.6 are the texts as arguments, 0.3 their fields, 0.3 RPUSH, 0.4 HSET, 0.1 HMGET. Name and body as two list elements: 6 %
+-- less Redis time, but 1 us more per job in Node. A pattern instead of a plain find: 10 % more. Without the HMGET: 3 % less.
 --@include _gate
 --@include _put
 local state, refusal = enter('floor', 'parked', 'backlog', 'p:' .. ARGV[2])
