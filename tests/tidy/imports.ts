@@ -19,6 +19,8 @@ const ROOMS: Readonly<Record<string, Room>> = {
   runtime: { imports: ['core'] },
   'backends/memory': { imports: ['store', 'runtime', 'core'] },
   'backends/postgres': { imports: ['store', 'runtime', 'core'] },
+  'backends/redis': { imports: ['store', 'runtime', 'core'] },
+  'backends/hybrid': { imports: ['backends/postgres', 'backends/redis', 'store', 'runtime', 'core'] },
   'backends/embedded': { imports: ['store', 'runtime', 'core'] },
   client: { imports: ['store', 'runtime', 'core'] },
   worker: { imports: ['store', 'runtime', 'core'] },
@@ -31,7 +33,12 @@ const ROOMS: Readonly<Record<string, Room>> = {
   'works.ts': { imports: ['client', 'worker', 'maintenance', 'store', 'runtime', 'core'] },
 }
 
-const { dependencies = {} } = JSON.parse(readText('package.json')) as { dependencies?: Record<string, string> }
+interface Manifest {
+  readonly dependencies?: Record<string, string>
+  readonly peerDependencies?: Record<string, string>
+}
+const manifest = JSON.parse(readText('package.json')) as Manifest
+const dependencies = { ...manifest.dependencies, ...manifest.peerDependencies }
 
 /** What a file of src imports and should not. */
 export function importProblems(source: Source): readonly string[] {

@@ -2,7 +2,11 @@
 // Chosen by measurement: docs/dependencies.md.
 import type { Cluster, Redis } from 'ioredis'
 import { MillraceError } from '../../core/errors.ts'
+import { bounded } from '../../runtime/bounded.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { createRuntime } from '../../runtime/runtime.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 import { serverOf } from './server-url.ts'
 import type { RedisLink, RedisNode, RedisServer, RedisValue } from './link.ts'
 import { isNoScript, redisError } from './redis-errors.ts'
@@ -14,6 +18,8 @@ export interface LinkOptions {
   readonly name: string
   readonly connectTimeoutMs: number
   readonly logger: Logger
+  /** For the waits between tries. */
+  readonly runtime?: Runtime
 }
 
 const RECONNECT_MIN_MS = 20
@@ -74,7 +80,8 @@ export function createLink(options: LinkOptions): RedisLink {
       closed = true
       const open = [calls, messages].filter((one) => one !== undefined)
       calls = messages = undefined
-      await Promise.all(open.map(quit))
+      const { clock } = options.runtime ?? createRuntime()
+      await Promise.all(open.map((one) => quit(one, clock)))
     },
     run: (script, keys, args) => send(script, keys, args, false),
     runBinary: (script, keys, args) => send(script, keys, args, true),
@@ -117,6 +124,7 @@ async function createClient(options: LinkOptions, role: string): Promise<Redis |
       cause,
     })
   })
+  const { random } = options.runtime ?? createRuntime()
   const { server, nodes } = serverOf(options.server)
   const settings = {
     ...server,
@@ -129,7 +137,7 @@ async function createClient(options: LinkOptions, role: string): Promise<Redis |
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
-    retryStrategy: backOff,
+    retryStrategy: (times: number) => backOff(times, random),
   }
   if (nodes === undefined) return new library.Redis(settings)
   const { host: _, port: __, ...redisOptions } = settings
@@ -137,15 +145,15 @@ async function createClient(options: LinkOptions, role: string): Promise<Redis |
     redisOptions,
     lazyConnect: true,
     enableOfflineQueue: false,
-    clusterRetryStrategy: backOff,
+    clusterRetryStrategy: (times: number) => backOff(times, random),
     // A moved slot is asked for again; a lost connection is not.
     maxRedirections: 8,
     retryDelayOnFailover: 0,
   })
 }
 
-function backOff(times: number): number {
-  return Math.min(RECONNECT_MIN_MS * 2 ** Math.min(times - 1, 10), RECONNECT_MAX_MS) * (0.75 + Math.random() / 2)
+function backOff(times: number, random: () => number): number {
+  return Math.min(RECONNECT_MIN_MS * 2 ** Math.min(times - 1, 10), RECONNECT_MAX_MS) * (0.75 + random() / 2)
 }
 
 function mastersOf(client: Redis | Cluster): readonly RedisNode[] {
@@ -165,11 +173,8 @@ function mastersOf(client: Redis | Cluster): readonly RedisNode[] {
   })
 }
 
-async function quit(client: Redis | Cluster): Promise<void> {
-  const patience = new Promise<void>((resolve) => {
-    setTimeout(resolve, QUIT_MAX_MS).unref()
-  })
-  if (client.status === 'ready') await Promise.race([client.quit().then(noop, noop), patience])
+async function quit(client: Redis | Cluster, clock: Clock): Promise<void> {
+  if (client.status === 'ready') await bounded(clock, QUIT_MAX_MS, 'closing', client.quit()).catch(noop)
   client.disconnect()
 }
 
