@@ -60,6 +60,7 @@ export interface Millrace<Known extends readonly AnyJob[] = readonly AnyJob[]> e
 const OPTIONS = [
   'jobs',
   'postgres',
+  'redis',
   'schema',
   'dataDir',
   'backend',

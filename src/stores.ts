@@ -1,8 +1,11 @@
 // Where jobs are kept: the stores that the options of createMillrace name, and with none of them the embedded
 // PostgreSQL.
 import { startEmbedded } from './backends/embedded/start-embedded.ts'
+import { hybrid } from './backends/hybrid/backend.ts'
+import type { HybridOptions } from './backends/hybrid/backend.ts'
 import { postgres } from './backends/postgres/backend.ts'
 import type { PostgresOptions } from './backends/postgres/backend.ts'
+import type { RedisServer } from './backends/redis/link.ts'
 import { MillraceError } from './core/errors.ts'
 import { invalidOption } from './core/names.ts'
 import type { Logger } from './runtime/logger.ts'
@@ -11,6 +14,8 @@ import type { Backend } from './store/ports.ts'
 export interface StoreOptions {
   /** The URL of a PostgreSQL server, or all its options. Without a store of any kind: the embedded one. */
   readonly postgres?: string | Omit<PostgresOptions, 'logger' | 'clock'>
+  /** Beside `postgres`: the URL of a Redis server, or where it is. Jobs stay in PostgreSQL; Redis hands them out. */
+  readonly redis?: string | (RedisServer & Pick<HybridOptions, 'prefix' | 'claims' | 'window'>)
   /** The schema of the tables in PostgreSQL. Default `millrace`. */
   readonly schema?: string
   /** Where the embedded PostgreSQL keeps its data. Default `.millrace`. */
@@ -33,6 +38,14 @@ export async function openStores(options: StoreOptions, logger: Logger): Promise
   const schema = options.schema === undefined ? {} : { schema: options.schema }
   if (options.postgres !== undefined) {
     const server = typeof options.postgres === 'string' ? { url: options.postgres } : options.postgres
+    if (options.redis !== undefined) {
+      const { prefix, claims, window, ...redis } =
+        typeof options.redis === 'string' ? { url: options.redis } : options.redis
+      const own = { ...(prefix !== undefined && { prefix }), ...(claims !== undefined && { claims }) }
+      const room = window === undefined ? {} : { window }
+      const both = hybrid({ postgres: { ...schema, ...server }, redis, ...own, ...room, logger })
+      return { connections: { default: both }, release: () => Promise.resolve() }
+    }
     return { connections: { default: postgres({ ...schema, ...server, logger }) }, release: () => Promise.resolve() }
   }
   const dir = options.dataDir === undefined ? {} : { dir: options.dataDir }

@@ -1,6 +1,6 @@
 // The stores of the hybrid in the simulation: a ledger over the world, one Redis that everything may befall, and per process
 // the real rules over a network to both.
-import { hybridOver } from '../../src/backends/hybrid/backend.ts'
+import { hybridOver } from '../../src/backends/hybrid/compose.ts'
 import { LedgerState, memoryLedger } from '../../src/backends/hybrid/memory-ledger.ts'
 import { MemoryRace } from '../../src/backends/hybrid/memory-race.ts'
 import type { RaceSnapshot } from '../../src/backends/hybrid/memory-race.ts'
