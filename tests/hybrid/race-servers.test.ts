@@ -126,6 +126,15 @@ describe('a lost part', () => {
     }
   })
 
+  test('once revoked tokens have passed, takes no longer look for them', async () => {
+    const tag = await filled()
+    passed(await redis.race.revoke(QUEUE, tag, [2, 12].map(fieldOf)))
+    const revoked = () => redis.link.command('HGET', redis.keys()[0]!, 'revoked')
+    expect(await revoked()).toBe('2')
+    expect(await take(redis.race, tag, 'a', 2, 9)).toHaveLength(6)
+    expect(await revoked()).toBe('0')
+  })
+
   test('scripts that the server has forgotten are sent again', async () => {
     const tag = await filled()
     await redis.link.command('SCRIPT', 'FLUSH')

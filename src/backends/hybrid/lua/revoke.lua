@@ -18,6 +18,6 @@ for index, note in ipairs(notesFrom(2)) do
   answers[1 + index] = not note and '-' or note == '' and 'x' or note
 end
 inParts(1, #marks, function(from, till) put(HELD, unpack(marks, from, till)) end)
--- Not tostring: from 1e14 on that would round.
+-- As text: how Redis writes large numbers of Lua is not the same in all versions.
 put(STATE, 'floor', string.format('%.0f', floor), 'revoked', revoked + #marks / 2)
 return answers
