@@ -132,7 +132,9 @@ describe.each([18, 15] as const)('PostgreSQL %i', (version) => {
     test('another server mints nothing until it is known, and then no number of before comes again', async () => {
       const { queue, tag, epoch } = await world.queue()
       const before = await world.ledger.leaseMark()
-      await world.other.query("update millrace.ledger set pg_identity = 'another'")
+      await world.other.query(
+        "update millrace.ledger set pg_identity = 'another'; update millrace.dispatch set pg_identity = 'another'",
+      )
       expect((await world.ledger.dispatch()).serverChanged).toBe(true)
       expect(await world.ledger.insert([newJob(queue)], new Map([[queue, tag]]))).toMatchObject({
         leases: [0],

@@ -18,6 +18,7 @@ import type { Row } from './row.ts'
 import { SESSION_SQL, sessionLedger } from './session-ledger.ts'
 import { prepared, statement } from './store.ts'
 import type { PostgresStore } from './store.ts'
+import { createUnmarkedWalk } from './unmarked.ts'
 import { bigintArray, intArray, textArray, uuidArray } from './wire.ts'
 
 interface RelayHead extends CycleHead {
@@ -38,12 +39,11 @@ export function postgresLedger(store: PostgresStore): Ledger {
   const confirm = call('confirm', 'select job_id, lease from millrace.confirm_runs($1, $2, $3, $4)')
   const bodies = call('bodies', 'select id, payload from millrace.payloads_of($1)')
   const requeue = call('requeue', 'select moved, rings from millrace.requeue_runs($1, $2, $3, $4)')
-  const requeueOld = call('requeueOld', 'select moved, rings from millrace.requeue_old($1, $2, $3)')
   const giveBack = call('giveBack', 'select moved, rings from millrace.give_back($1, $2, $3)')
   const bequeath = call('bequeath', 'select millrace.bequeath_runs($1, $2, $3)')
   const notAlive = call('notAlive', NOT_ALIVE_SQL)
   const leaseMark = call('leaseMark', LEASE_MARK_SQL)
-  const unmarked = call('unmarked', UNMARKED_SQL)
+  const walk = createUnmarkedWalk(store)
   const settleRevoked = call('settleRevoked', 'select verdict, rings from millrace.settle_revoked($1, $2, $3, $4)')
   const flagCancel = call('flagCancel', 'select flagged, rings from millrace.flag_cancel($1, $2, $3, $4)')
   const inside = createInside(store.schema)
@@ -121,9 +121,7 @@ export function postgresLedger(store: PostgresStore): Ledger {
     async requeue(queue, epoch, refs) {
       return refs.length === 0 ? 0 : movedOf(await requeue(queue, epoch, ...refArrays(inOrder(refs))))
     },
-    async requeueOld(queue, epoch, most) {
-      return movedOf(await requeueOld(queue, epoch, most))
-    },
+    requeueOld: walk.requeueOld,
     async giveBack(worker, refs) {
       return refs.length === 0 ? 0 : movedOf(await giveBack(worker, ...refArrays(inOrder(refs))))
     },
@@ -139,9 +137,7 @@ export function postgresLedger(store: PostgresStore): Ledger {
       const [row] = await leaseMark()
       return { next: Number(row?.[0]), server: row?.[1] ?? '' }
     },
-    async unmarked(queue, after, below, most) {
-      return (await unmarked(queue, after, below, most)).map(refOf)
-    },
+    unmarked: walk.unmarked,
 
     async settleRevoked(transition: Transition, lease, barrierOf) {
       const change = JSON.stringify(changeRow(transition))
@@ -162,11 +158,6 @@ const NOT_ALIVE_SQL = `select i.id from unnest($1::text[]) as i(id)
 
 const LEASE_MARK_SQL = `select s.last_value + case when s.is_called then 1 else 0 end, millrace.pg_identity()
   from millrace.lease_seq s`
-
-// The whole table is read: it holds what is on its way, and an index would be paid for by every job.
-const UNMARKED_SQL = `select r.id, r.lease from millrace.running r
-  where r.queue_id = (select q.id from millrace.job_queues q where q.name = $1) and r.worker_no = 0 and r.lease > $2 and r.lease < $3
-  order by r.lease limit $4`
 
 function refusalOf(row: Row | undefined): DispatchNews | null {
   // Written by millrace.relay_jobs; the rows of a queue that does not exist are none.

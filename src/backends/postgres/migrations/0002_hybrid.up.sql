@@ -11,10 +11,12 @@ create table millrace.dispatch (
   birth text,
   redis_id text not null,
   -- Leases below it are of earlier epochs.
-  first_lease bigint not null
+  first_lease bigint not null,
+  -- The server that `ledger` knew when the epoch began: on another one nobody mints.
+  pg_identity text not null
 ) with (fillfactor = 50);
 
--- One row: epochs are counted under its lock. An identity that is not the server's own means that nobody mints.
+-- One row: epochs are counted under its lock. The server that all of it is true on; empty: none was known yet.
 create table millrace.ledger (
   id int primary key,
   counter bigint not null,

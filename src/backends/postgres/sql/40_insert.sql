@@ -43,6 +43,7 @@ declare
   now_at timestamptz := millrace.now_at();
   entry bigint;
   queue_ids int[];
+  active boolean[];
   minting int[] := '{}';
   inserted uuid[];
   hook int := case when batch is null then 0 else 16 end;
@@ -60,15 +61,16 @@ begin
   end if;
   for try in 1..2 loop
     select array_agg(q.id order by n.position), array_agg(q.default_priority order by n.position),
-           array_agg(q.default_attempts order by n.position), bool_or(q.is_limited)
-    into queue_ids, default_priorities, default_attempts, gated
+           array_agg(q.default_attempts order by n.position), bool_or(q.is_limited), array_agg(q.is_active order by n.position)
+    into queue_ids, default_priorities, default_attempts, gated, active
     from unnest(queue_names) with ordinality as n(name, position) join millrace.job_queues q on q.name = n.name;
     exit when cardinality(queue_ids) = cardinality(queue_names);
     perform millrace.make_queues(queue_names, now_at);
   end loop;
   if offers is not null then
     minting := array(
-      select o.id from unnest(queue_ids, offers) as o(id, tag) where o.tag is not null and not gated and millrace.may_mint(o.id, o.tag));
+      select o.id from unnest(queue_ids, offers, active) as o(id, tag, is_active)
+      where o.tag is not null and o.is_active and not gated and millrace.may_mint(o.id, o.tag));
     if cardinality(minting) < cardinality(queue_ids) then
       news := millrace.dispatch_news(array(select q.id from unnest(queue_ids) as q(id) where q.id <> all(minting)));
     end if;
@@ -135,14 +137,14 @@ declare
   minting boolean := false;
 begin
   for try in 1..2 loop
-    select q.id, coalesce(of_priority, q.default_priority) as priority, coalesce(attempts, q.default_attempts) as attempts, q.is_limited
+    select q.id, coalesce(of_priority, q.default_priority) as priority, coalesce(attempts, q.default_attempts) as attempts, q.is_limited, q.is_active
     into queue from millrace.job_queues q where q.name = queue_name;
     exit when found;
     perform millrace.make_queues(array[queue_name], now_at);
   end loop;
   gated := queue.is_limited;
   if asks_news then
-    minting := offer is not null and not gated and millrace.may_mint(queue.id, offer);
+    minting := offer is not null and queue.is_active and not gated and millrace.may_mint(queue.id, offer);
     if not minting then news := millrace.dispatch_news(array[queue.id]); end if;
     now_ms := millrace.ms_of(now_at);
     default_priorities := array[queue.priority];

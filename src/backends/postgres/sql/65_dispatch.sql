@@ -1,46 +1,38 @@
 -- Epochs of the hybrid: which queues send tokens through Redis, and on which server all of it is true. The rules are
 -- src/backends/hybrid; here guards are compared. A lease is minted by the statement that puts its row into `running`.
 
--- System identifier and WAL timeline: another after a failover, a restore or a copy. The identifier is read from a file
--- (14 µs), once per session, which cannot outlive its server; the timeline is in memory (0.4 µs).
-create or replace function millrace.pg_identity() returns text language plpgsql volatile as $$
-declare
-  system_id text := nullif(current_setting('millrace_server.system_id', true), '');
+-- The identifier of the system is read from a file (14 µs), once per session, which cannot outlive its server.
+create or replace function millrace.learn_system() returns text language plpgsql volatile as $$
 begin
-  if system_id is null then
-    system_id := (select c.system_identifier from pg_control_system() as c);
-    perform set_config('millrace_server.system_id', system_id, false);
-  end if;
-  return system_id || '.' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8);
+  return set_config('millrace_server.system', (select c.system_identifier::text from pg_control_system() as c), false);
 end $$;
 
-create or replace function millrace.is_known_server() returns boolean language plpgsql volatile as $$
-begin
-  return coalesce((select l.pg_identity from millrace.ledger l where l.id = 1) = millrace.pg_identity(), false);
-end $$;
+-- System and WAL timeline: another after a failover, a restore or a copy. Both are in memory: 0.4 µs.
+create or replace function millrace.pg_identity() returns text language sql volatile as $$
+  select coalesce(nullif(current_setting('millrace_server.system', true), ''), millrace.learn_system())
+    || '.' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)
+$$;
 
--- May rows of this queue be minted under this tag? What is read here may be old at the commit: then the tag is old too,
--- and Redis refuses the tokens.
+-- May rows of this queue, which is not paused, be minted under this tag? What is read here may be old at the commit: then
+-- the tag is old too, and Redis refuses the tokens.
 create or replace function millrace.may_mint(of_queue int, tag text) returns boolean language plpgsql volatile as $$
 begin
-  return coalesce((
-    select d.mode = 'token' and d.epoch || '.' || d.birth = tag and q.is_active
-    from millrace.dispatch d join millrace.job_queues q on q.id = d.queue_id where d.queue_id = of_queue)
-    and millrace.is_known_server(), false);
+  perform 1 from millrace.dispatch d where d.queue_id = of_queue
+    and d.mode = 'token' and d.epoch || '.' || d.birth = tag and d.pg_identity = millrace.pg_identity();
+  return found;
 end $$;
 
 -- The rows of `dispatch` of these queues (null: of all that have one) with the counter of epochs at that moment: whoever has
 -- seen them has seen every row up to it. In the order that ledger-rows.ts reads them.
-create or replace function millrace.dispatch_news(of_queues int[]) returns json language plpgsql volatile as $$
-declare
-  server text := millrace.pg_identity();
+create or replace function millrace.dispatch_news(of_queues int[]) returns json language plpgsql volatile
+set plan_cache_mode = force_generic_plan as $$
 begin
   return (
-    select json_build_object('epoch', coalesce(max(l.counter), 0), 'changed', coalesce(max(l.pg_identity), '') <> server, 'rows', coalesce((
+    select json_build_object('epoch', l.counter, 'changed', l.pg_identity <> millrace.pg_identity(), 'rows', coalesce((
       select json_agg(json_build_array(q.name, coalesce(d.mode, 'ledger'), coalesce(d.epoch, 0), d.birth, coalesce(d.redis_id, ''),
         coalesce(d.first_lease, 0), not q.is_active, q.version, q.lane_high_max, q.lane_normal_max, q.lower_lane_share, q.default_priority))
       from millrace.job_queues q left join millrace.dispatch d on d.queue_id = q.id
-      where case when of_queues is null then d.queue_id is not null else q.id = any(of_queues) end), '[]'))
+      where case when of_queues is null then d.queue_id is not null else q.id = any(of_queues) end), '[]'::json))
     from millrace.ledger l where l.id = 1);
 end $$;
 
@@ -58,13 +50,14 @@ create or replace function millrace.flip_queues(
 ) language plpgsql set lock_timeout = '5s' as $$
 declare
   next_epoch bigint;
+  server text;
   lease bigint;
   asked record;
   ids int[] := '{}';
 begin
   perform millrace.make_queues(names, millrace.now_at());
   insert into millrace.ledger (id, counter, pg_identity) values (1, 0, '') on conflict do nothing;
-  select greatest(l.counter, above) + 1 into next_epoch from millrace.ledger l where l.id = 1 for update;
+  select greatest(l.counter, above) + 1, l.pg_identity into next_epoch, server from millrace.ledger l where l.id = 1 for update;
   for asked in
     select q.id, q.name, coalesce(d.epoch, 0) as epoch
     from unnest(names, expected) as a(name, epoch) join millrace.job_queues q on q.name = a.name
@@ -74,10 +67,10 @@ begin
       select 1 from millrace.workers w where w.is_alive and w.epoch_seen >= asked.epoch and asked.name = any(w.queues)
         and asked.name <> all(coalesce(w.failing, '{}')));
     lease := coalesce(lease, nextval('millrace.lease_seq'));
-    insert into millrace.dispatch as d (queue_id, mode, epoch, birth, redis_id, first_lease)
-    values (asked.id, to_mode, next_epoch, null, to_redis, lease)
-    on conflict (queue_id) do update
-    set mode = excluded.mode, epoch = excluded.epoch, birth = null, redis_id = excluded.redis_id, first_lease = excluded.first_lease;
+    insert into millrace.dispatch as d (queue_id, mode, epoch, birth, redis_id, first_lease, pg_identity)
+    values (asked.id, to_mode, next_epoch, null, to_redis, lease, server)
+    on conflict (queue_id) do update set mode = excluded.mode, epoch = excluded.epoch, birth = null, redis_id = excluded.redis_id,
+      first_lease = excluded.first_lease, pg_identity = excluded.pg_identity;
     ids := ids || asked.id;
   end loop;
   if cardinality(ids) > 0 then update millrace.ledger set counter = next_epoch where id = 1; end if;
@@ -107,6 +100,7 @@ begin
     perform setval('millrace.lease_seq', (select s.last_value from millrace.lease_seq s) + 4294967296 + floor(random() * 274877906944)::bigint);
   end if;
   update millrace.ledger set pg_identity = server, counter = known.counter + 1 where id = 1;
-  update millrace.dispatch set mode = 'ledger', epoch = known.counter + 1, birth = null, first_lease = nextval('millrace.lease_seq');
+  update millrace.dispatch
+  set mode = 'ledger', epoch = known.counter + 1, birth = null, first_lease = nextval('millrace.lease_seq'), pg_identity = server;
   return true;
 end $$;

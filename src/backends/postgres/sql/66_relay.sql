@@ -15,7 +15,7 @@ declare
   backlog boolean[] := '{}';
 begin
   select * into settings from millrace.job_queues q where q.name = of_queue;
-  if not found or not millrace.may_mint(settings.id, tag) then
+  if not found or not settings.is_active or not millrace.may_mint(settings.id, tag) then
     facts := json_build_object('refused', millrace.dispatch_news(array[settings.id]))::text;
     return next;
     return;
