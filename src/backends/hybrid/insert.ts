@@ -152,7 +152,7 @@ async function pushMinted(
     for (const [queue, tokens] of byQueue) {
       // The epoch it was minted under. In any other its row is older than the first lease, and comes back by itself.
       const tag = offers.get(queue)
-      if (tag !== undefined) await pushAll(hybrid, queue, tag, pipe, tokens)
+      if (tag !== undefined) await pushAll(hybrid, queue, tag, pipe, tokens, null)
     }
     hybrid.pipes.giveBack(pipe)
   } catch {
@@ -160,21 +160,24 @@ async function pushMinted(
   }
 }
 
-async function pushAll(
+/** In batches; the backlog bits go with the last of them. */
+export async function pushAll(
   hybrid: Hybrid,
   queue: string,
   tag: EpochTag,
   pipe: string,
   tokens: readonly Token[],
+  backlog: PushReply['backlog'] | null,
 ): Promise<void> {
   if (tokens.length <= LIMITS.claimBatchMax) {
-    await push(hybrid, queue, tag, pipe, tokens, null)
+    await push(hybrid, queue, tag, pipe, tokens, backlog)
     return
   }
   // In the order of leases: a part is not to look like an older copy of the one before it.
   const rising = tokens.toSorted((one, other) => one.lease - other.lease)
   for (let from = 0; from < rising.length; from += LIMITS.claimBatchMax) {
-    await push(hybrid, queue, tag, pipe, rising.slice(from, from + LIMITS.claimBatchMax), null)
+    const isLast = from + LIMITS.claimBatchMax >= rising.length
+    await push(hybrid, queue, tag, pipe, rising.slice(from, from + LIMITS.claimBatchMax), isLast ? backlog : null)
   }
 }
 

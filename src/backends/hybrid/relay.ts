@@ -2,7 +2,7 @@
 // whether rows remain. On hints, when a lane runs low, and behind that a poll. Any number may run: each row is minted once.
 import { LIMITS } from '../../core/limits.ts'
 import type { Hybrid } from './hybrid.ts'
-import { push } from './insert.ts'
+import { push, pushAll } from './insert.ts'
 import type { EpochTag, PushReply } from './ports.ts'
 import { tokenOfMinted } from './token-text.ts'
 
@@ -33,23 +33,20 @@ export async function relayOnce(hybrid: Hybrid, queue: string, pipes: Map<string
   if (jobs.length > 0 || !isSame) {
     const lanes = hybrid.view.row(queue)?.lanes ?? [0, 0]
     const tokens = jobs.map((job) => tokenOfMinted(job, lanes))
-    await push(hybrid, queue, tag, pipe, tokens, backlog)
+    await pushAll(hybrid, queue, tag, pipe, tokens, backlog)
   }
   // After an unknown push the pipe is not used again: it is not put back.
   pipes.set(queue, pipe)
   return jobs.length > 0 && backlog.some(Boolean)
 }
 
-/** At most one batch in all, the most urgent lane first. */
+/** Each lane has its own room: an empty one above must not take it from those below. */
 function roomsOf({ depths, isFull }: PushReply, window: number): Rooms {
   const rooms: Rooms = [0, 0, 0]
-  let left: number = isFull ? 0 : LIMITS.maintenanceBatchMax
+  if (isFull) return rooms
   for (const lane of [0, 1, 2] as const) {
-    rooms[lane] = Math.max(Math.min(window - depths[lane], left), 0)
-    left -= rooms[lane]
+    rooms[lane] = Math.max(Math.min(window - depths[lane], LIMITS.maintenanceBatchMax), 0)
   }
-  // A lower lane is not left without a place by a deep one above it.
-  for (const lane of [1, 2] as const) if (rooms[lane] === 0 && depths[lane] < window && !isFull) rooms[lane] = 1
   return rooms
 }
 

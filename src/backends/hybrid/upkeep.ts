@@ -1,5 +1,6 @@
 // The services of the hybrid, which maintenance starts with its own: relay, reconcile, the Redis half of reaping, and a look
 // at the memory of Redis. One leader acts, to save work; two are harmless. A leader whose own Redis fails lets others lead.
+import { bounded } from '../../runtime/bounded.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { createLoop } from '../../runtime/service.ts'
 import type { Loop, Service } from '../../runtime/service.ts'
@@ -105,7 +106,7 @@ function createRelay(hybrid: Hybrid, runtime: Runtime, isLeading: () => boolean)
 
 /** At 80 % of its memory the window shrinks, so that Redis never has to refuse or to evict. */
 async function watchMemory(hybrid: Hybrid): Promise<number> {
-  const { used, max } = await hybrid.race.memory()
+  const { used, max } = await bounded(hybrid.runtime.clock, hybrid.times.raceMs, 'Redis', hybrid.race.memory())
   const ratio = max === 0 ? 0 : used / max
   const share = Math.min(Math.max((MEMORY_FULL - ratio) / (MEMORY_FULL - MEMORY_TIGHT), 0), 1)
   if (share < 1 && hybrid.windowShare === 1) {
