@@ -22,7 +22,7 @@ const VERSION: Grant = { kind: 'table', privileges: ['select'], names: ['schema_
 const WORDS: Grant = {
   kind: 'routine',
   privileges: ['execute'],
-  names: ['now_at', 'ms_of', 'at_ms', 'after_ms', 'payload_has'],
+  names: ['now_at', 'ms_of', 'at_ms', 'after_ms', 'payload_has', 'pg_identity', 'learn_system'],
 }
 const SEQUENCES: Grant = { kind: 'sequence', privileges: ['usage', 'select'], names: ['*'] }
 const ALL_ROWS: Grant = {

@@ -87,7 +87,9 @@ end $$;
 
 -- Another server than the known one may have forgotten leases and epochs that it gave out: from here on numbers are used
 -- that it cannot have given, and no token of before is worth anything. A schema that never knew a server has nothing to forget.
-create or replace function millrace.renew_server() returns boolean language plpgsql set lock_timeout = '5s' as $$
+-- With the rights of the owner: nobody else may set a sequence.
+create or replace function millrace.renew_server() returns boolean language plpgsql
+security definer set search_path = pg_catalog, pg_temp set lock_timeout = '5s' as $$
 declare
   known millrace.ledger;
   server text := millrace.pg_identity();
