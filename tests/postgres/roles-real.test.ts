@@ -95,6 +95,7 @@ describe('J11 least-privilege roles', () => {
     expect(await refusal('worker', 'select millrace.renew_server()')).toBe('allowed')
     expect(await refusal('worker', flip)).toBe('allowed')
     expect(await refusal('worker', `select millrace.requeue_old('greetings', 1, 10, 0, 100)`)).toBe('allowed')
+    expect(await refusal('operator', `select millrace.flag_cancel(gen_random_uuid(), 1, 'w', false)`)).toBe('allowed')
     await owner.query('delete from millrace.dispatch')
   })
 

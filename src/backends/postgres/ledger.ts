@@ -121,7 +121,7 @@ export function postgresLedger(store: PostgresStore): Ledger {
     async requeue(queue, epoch, refs) {
       return refs.length === 0 ? 0 : movedOf(await requeue(queue, epoch, ...refArrays(inOrder(refs))))
     },
-    requeueOld: walk.requeueOld,
+    requeueOld: (queue, epoch, most) => walk.requeueOld(queue, epoch, most),
     async giveBack(worker, refs) {
       return refs.length === 0 ? 0 : movedOf(await giveBack(worker, ...refArrays(inOrder(refs))))
     },
@@ -137,7 +137,7 @@ export function postgresLedger(store: PostgresStore): Ledger {
       const [row] = await leaseMark()
       return { next: Number(row?.[0]), server: row?.[1] ?? '' }
     },
-    unmarked: walk.unmarked,
+    unmarked: (queue, after, below, most) => walk.unmarked(queue, after, below, most),
 
     async settleRevoked(transition: Transition, lease, barrierOf) {
       const change = JSON.stringify(changeRow(transition))

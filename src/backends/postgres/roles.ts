@@ -34,19 +34,21 @@ const ALL_ROWS: Grant = {
 const VIEWS: Grant = { kind: 'view', privileges: ['select'], names: ['*'] }
 
 /** The verbs of a process that runs jobs; an operator has no use for them. */
-const RUNNING = [
-  ...['cycle', 'complete_jobs', 'register_worker', 'beat_worker', 'bury_workers', 'lead_role', 'take_starts'],
-  ...[
-    'relay_jobs',
-    'beat_session',
-    'keep_alive',
-    'mark_runs',
-    'confirm_runs',
-    'return_runs',
-    'requeue_runs',
-    'requeue_old',
-  ],
-  ...['give_back', 'bequeath_runs', 'flip_queues', 'bear_epoch', 'renew_server'],
+const RUNNING = ['cycle', 'complete_jobs', 'register_worker', 'beat_worker', 'bury_workers', 'lead_role', 'take_starts']
+/** The same for those that keep the hybrid going. */
+const DISPATCHING = [
+  'relay_jobs',
+  'beat_session',
+  'mark_runs',
+  'confirm_runs',
+  'return_runs',
+  'requeue_runs',
+  'requeue_old',
+  'give_back',
+  'bequeath_runs',
+  'flip_queues',
+  'bear_epoch',
+  'renew_server',
 ]
 
 export const ROLE_GRANTS: Readonly<Record<Role, readonly Grant[]>> = {
@@ -72,7 +74,7 @@ export const ROLE_GRANTS: Readonly<Record<Role, readonly Grant[]>> = {
   ],
   worker: [{ kind: 'routine', privileges: ['execute'], names: ['*'] }, ALL_ROWS, VIEWS, SEQUENCES, VERSION],
   operator: [
-    { kind: 'routine', privileges: ['execute'], names: ['*'], except: RUNNING },
+    { kind: 'routine', privileges: ['execute'], names: ['*'], except: [...RUNNING, ...DISPATCHING] },
     ALL_ROWS,
     VIEWS,
     { kind: 'view', privileges: ['delete'], names: ['jobs'] },
