@@ -2,7 +2,7 @@
 // is not said here is the backend of the ledger's.
 import type { LeaseRef, WorkerId } from '../../core/job.ts'
 import type { Backend, Capabilities, JobStore, ThreadLiveness } from '../../store/ports.ts'
-import { controlTopic, readyTopic } from '../../store/wakeups.ts'
+import { CONFIG_TOPIC, controlTopic, readyTopic } from '../../store/wakeups.ts'
 import type { BeatReply, WorkerStore } from '../../store/worker-store.ts'
 import { claim } from './claim.ts'
 import { ConfigSync } from './config-sync.ts'
@@ -23,10 +23,20 @@ export interface HybridBackendParts extends HybridParts {
 }
 
 export function hybridOver(parts: HybridBackendParts): Backend {
+  return composeHybrid(parts).backend
+}
+
+/** For tests, which look inside and take steps of their own. */
+export function composeHybrid(parts: HybridBackendParts): { readonly backend: Backend; readonly hybrid: Hybrid } {
   const hybrid = new Hybrid(parts)
+  return { hybrid, backend: backendOf(hybrid, parts) }
+}
+
+function backendOf(hybrid: Hybrid, parts: HybridBackendParts): Backend {
   const { store, race, ledger } = hybrid
   const sync = new ConfigSync(hybrid)
   let stopListening: (() => void) | undefined
+  let stopConfig: (() => void) | undefined
   let users = 0
   return {
     ...store,
@@ -54,6 +64,7 @@ export function hybridOver(parts: HybridBackendParts): Backend {
         hybrid.runtime.logger.warn({ error }, 'Redis cannot be reached: work goes on with PostgreSQL alone')
       })
       stopListening = race.listen((queue) => hybrid.bells.ring(readyTopic(queue)))
+      stopConfig = store.wakeups.listen([CONFIG_TOPIC], () => hybrid.refreshSoon())
       await hybrid.epochs.refresh().catch((error: unknown) => {
         hybrid.runtime.logger.warn({ error }, 'the dispatch of the queues could not be read yet')
       })
@@ -62,6 +73,7 @@ export function hybridOver(parts: HybridBackendParts): Backend {
     async stop() {
       if (users > 0 && --users === 0) {
         stopListening?.()
+        stopConfig?.()
         await hybrid.watch.stop()
         hybrid.stop()
         await race.stop()
@@ -129,6 +141,8 @@ function workersOf(hybrid: Hybrid): WorkerStore {
         session.inFlight.setFailing(own.index, hybrid.watch.isOpen(own.name))
       }
       sessions.add(session)
+      // Nothing is in flight yet, so nothing is to be said but the epoch. Should it fail, the first beat does it.
+      await hybrid.epochs.refresh(worker.queues).catch(() => undefined)
       hybrid.watch.wake()
     },
     async beat(request) {
@@ -137,8 +151,8 @@ function workersOf(hybrid: Hybrid): WorkerStore {
       if (session.isThreaded) session.keeper.again()
       session.isThreaded = false
       session.keeper.start()
-      const reply = await session.keeper.beat(request)
-      heard(hybrid, session, reply)
+      const { news, ...reply } = await session.keeper.beat(request)
+      heard(hybrid, session, { ...reply, news })
       return reply
     },
     async retire(id) {

@@ -12,7 +12,7 @@
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { RaceCalls } from './calls.ts'
 import type { DispatchView } from './dispatch-view.ts'
-import type { DispatchRow, EpochTag, FlipRequest, GateRefusal, Ledger } from './ports.ts'
+import type { DispatchNews, DispatchRow, EpochTag, FlipRequest, GateRefusal, Ledger } from './ports.ts'
 
 export interface EpochsOptions {
   readonly runtime: Runtime
@@ -21,6 +21,8 @@ export interface EpochsOptions {
   readonly view: DispatchView
   /** The sessions of this process have something to see in PostgreSQL. */
   readonly onNews: () => void
+  /** Rows were read in one snapshot with the counter. */
+  readonly onRead: (news: DispatchNews) => void
   /** This process cannot use the Redis of these queues as it is: its sessions have to say so. */
   readonly onUnusable: (queues: readonly string[]) => void
 }
@@ -69,9 +71,10 @@ export class Epochs {
 
   /** Reads the rows again: somebody else may have flipped. */
   async refresh(queues?: readonly string[]): Promise<void> {
-    const { ledger, view, onNews } = this.#options
+    const { ledger, view, onNews, onRead } = this.#options
     const news = await ledger.dispatch(queues)
     view.learn(news)
+    onRead(news)
     if (news.serverChanged) {
       await ledger.renewServer()
       view.learn(await ledger.dispatch())

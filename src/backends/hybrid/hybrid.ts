@@ -8,7 +8,7 @@ import { RaceCalls } from './calls.ts'
 import { DispatchView } from './dispatch-view.ts'
 import { Epochs } from './epoch.ts'
 import { LaneState, Pipes } from './insert.ts'
-import type { Ledger, Race } from './ports.ts'
+import type { DispatchNews, Ledger, Race } from './ports.ts'
 import { RedisWatch } from './redis-watch.ts'
 import { Sessions } from './session.ts'
 import type { Session } from './session.ts'
@@ -77,6 +77,7 @@ export class Hybrid {
       calls: this.calls,
       view: this.view,
       onNews: () => this.beatNow(),
+      onRead: (news) => this.#read(news),
       onUnusable: (queues) => queues.forEach((queue) => this.watch.unusable(queue)),
     })
     this.watch = new RedisWatch({
@@ -128,16 +129,25 @@ export class Hybrid {
   }
 
   /** There may be tokens again; not asked more often than now and then. */
-  refreshSoon(queue: string): void {
+  refreshSoon(queue?: string): void {
     const nowMs = this.runtime.clock.monoMs()
     if (nowMs - this.#refreshedMs < REFRESH_MS) return
     this.#refreshedMs = nowMs
-    void this.epochs.refresh([queue]).catch(() => undefined) // asked again with a later insert
+    void this.epochs.refresh(queue === undefined ? undefined : [queue]).catch(() => undefined) // asked again with a later insert
   }
 
   stop(): void {
     for (const timer of this.#gateTimers.values()) timer.cancel()
     this.#gateTimers.clear()
+  }
+
+  /** Sessions without a thread need not wait for their next beat. A part of the rows is not enough to adopt. */
+  #read(news: DispatchNews): void {
+    const known = new Set(news.rows.map(({ queue }) => queue))
+    for (const { keeper, queues, isThreaded } of this.sessions.all()) {
+      const isWhole = [...queues.keys()].every((name) => known.has(name) || this.view.row(name) === undefined)
+      if (!isThreaded && isWhole) keeper.see(news)
+    }
   }
 
   #setFailing(queue: string, isFailing: boolean): void {

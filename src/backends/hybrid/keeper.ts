@@ -75,7 +75,7 @@ export class Keeper {
       this.#die()
       return { alive: false, cancels: [], commands: [], news: NO_NEWS }
     }
-    this.#see(reply.news)
+    this.see(reply.news)
     const lost = this.#lost.splice(0)
     const { cancels, commands, news } = reply
     return { alive: true, cancels, commands, news, ...(lost.length > 0 && { lost }) }
@@ -97,9 +97,15 @@ export class Keeper {
     this.#inFlight.close()
   }
 
-  #see(news: DispatchNews): void {
-    if (news.epoch <= this.#target.epoch && this.#target !== NO_NEWS) return
-    this.#target = news
+  /** What PostgreSQL says now: newer epochs are adopted. */
+  see(news: DispatchNews): void {
+    const { epoch, rows } = this.#target
+    if (news.epoch < epoch) return
+    // With the same counter rows are the same: some may only not have been asked for.
+    const more = news.rows.filter(({ queue }) => !rows.some((row) => row.queue === queue))
+    if (news.epoch === epoch && more.length === 0 && this.#target !== NO_NEWS) return
+    this.#target = news.epoch > epoch ? news : { ...news, rows: [...rows, ...more] }
+    this.#adopted = -1
     this.#adoptSoon()
   }
 
@@ -122,7 +128,8 @@ export class Keeper {
 
   async #adopt(): Promise<void> {
     const { ledger, worker, monoMs } = this.#options
-    const { epoch, rows } = this.#target
+    const target = this.#target
+    const { epoch, rows } = target
     const generation = this.#inFlight.close()
     const refs = isPlanted('hybrid-adopt-without-marks') ? [] : this.#inFlight.list(monoMs())
     const lost = await ledger.adopt(worker, epoch, refs).catch(() => undefined)
@@ -131,10 +138,10 @@ export class Keeper {
       this.#die()
       return
     }
-    this.#adopted = epoch
+    if (this.#target === target) this.#adopted = epoch
     this.#inFlight.noteMarked(refs)
     this.#lose(lost)
-    if (this.#target.epoch > epoch) return
+    if (this.#target !== target) return
     const epochs = this.#inFlight.queues.map((queue) => rows.find((row) => row.queue === queue)?.epoch ?? 0)
     this.#inFlight.open(generation, epochs)
   }

@@ -167,7 +167,10 @@ export class RedisWatch {
     const waitMs = isNew ? 0 : Math.max(health.returnMs, times.returnMs)
     if (nowMs - (health.answersSinceMs ?? nowMs) < waitMs) return
     await refresh([queue])
-    if (view.row(queue) !== undefined && view.row(queue)?.mode !== 'ledger') {
+    const row = view.row(queue)
+    // Not there yet: its first job, or whoever configures it, makes it.
+    if (row === undefined) return
+    if (row.mode !== 'ledger') {
       if (health.isOpen) this.#close(queue, health)
       return
     }
