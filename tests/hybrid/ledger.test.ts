@@ -157,6 +157,19 @@ describe.each([18, 15] as const)('PostgreSQL %i', (version) => {
       expect((await world.ledger.dispatch([queue])).rows).toEqual(news.rows)
     })
 
+    test('a claim of ready jobs makes it known by itself', async () => {
+      const { queue, epoch } = await world.queue()
+      const worker = await world.worker([queue])
+      await world.backend.jobs.insert([newJob(queue)])
+      const { next } = await world.ledger.leaseMark()
+      await world.other.query("update millrace.ledger set pg_identity = 'another'")
+      const { jobs } = await world.backend.jobs.claim({ worker, claimNo: 1, queues: [queue], limit: 1 })
+      expect(jobs[0]!.lease).toBeGreaterThan(next + 2 ** 32)
+      const news = await world.ledger.dispatch([queue])
+      expect(news).toMatchObject({ serverChanged: false, rows: [{ mode: 'ledger' }] })
+      expect(news.rows[0]!.epoch).toBeGreaterThan(epoch + 2 ** 20)
+    })
+
     test('who it is can be asked by anybody, and differs by server and timeline', async () => {
       const { rows } = await world.other.query<{ own: string; system: string }>(
         'select millrace.pg_identity() as own, system_identifier::text as system from pg_control_system()',
