@@ -79,6 +79,7 @@ export function postgresWithLedger(options: PostgresOptions): PostgresWithLedger
       async start() {
         await backend.start()
         guarded.open()
+        await warnOfLooseCommits(store, guarded)
       },
       async stop() {
         await guarded.close()
@@ -86,6 +87,15 @@ export function postgresWithLedger(options: PostgresOptions): PostgresWithLedger
       },
     },
   }
+}
+
+/** A lease that a crash of the server takes back could be given out again. */
+async function warnOfLooseCommits({ logger }: PostgresStore, connections: Connections): Promise<void> {
+  const text = `select current_setting('synchronous_commit')`
+  const [row] = await connections.run({ what: 'start', text }, [])
+  if (row?.[0] !== 'off') return
+  const advice = 'turn it on for this user: alter role … set synchronous_commit = on'
+  logger.warn({}, `synchronous_commit is off: after a crash of PostgreSQL jobs may be lost or run twice; ${advice}`)
 }
 
 export function postgres(options: PostgresOptions): Backend & Diagnosable {
