@@ -426,7 +426,7 @@ describe.each([18, 15] as const)('PostgreSQL %i', (version) => {
       const refs = await world.mint(queue, tag, 2)
       const both = await Promise.all([world.ledger.confirm(a, refs), world.ledger.confirm(b, refs)])
       expect(sorted(both.flat())).toEqual(sorted(refs))
-      expect(await world.ledger.confirm(a, refs)).toEqual([])
+      expect(sorted(await world.ledger.confirm(a, refs))).toEqual(sorted(both[0]))
       const [mine] = await world.mint(queue, tag, 1)
       expect(await world.ledger.confirm(a, [mine!], 60_000)).toEqual([mine])
       expect(await world.ledger.confirm(a, [mine!], 60_000)).toEqual([mine])

@@ -57,8 +57,8 @@ begin
   where coalesce((select r.worker_no from millrace.running r where r.id = d.id and r.lease = d.lease) not in (0, number), true);
 end $$;
 
--- A start that is recorded before it happens: rows that are nobody's become this worker's. With a visibility also what is
--- its own already. Answers those that are.
+-- A start that is recorded before it happens: rows that are nobody's become this worker's; one that an adoption has marked
+-- meanwhile is its own already. Answers those that are.
 create or replace function millrace.confirm_runs(for_worker text, ids uuid[], leases bigint[], lease_ms bigint)
 returns table (job_id uuid, lease bigint) language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan set lock_timeout = '5s'
@@ -74,7 +74,7 @@ begin
   select array_agg(f.id), array_agg(f.lease) into free_ids, free_leases from unnest(ids, leases) as d(id, lease)
   cross join lateral (
     select r.id, r.lease from millrace.running r
-    where r.id = d.id and r.lease = d.lease and (r.worker_no = 0 or (lease_ms is not null and r.worker_no = number)) for update skip locked) f;
+    where r.id = d.id and r.lease = d.lease and r.worker_no in (0, number) for update skip locked) f;
   return query update millrace.running r set worker_no = number, started_at = now_at,
     visible_until = case when lease_ms is null then r.visible_until else millrace.after_ms(now_at, lease_ms) end
   from unnest(free_ids, free_leases) as d(id, lease) where r.id between d.id and d.id and r.lease = d.lease returning r.id, r.lease;
