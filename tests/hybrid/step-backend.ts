@@ -13,6 +13,7 @@ const WAIT_MAX_MS = 5_000
 export function stepBackend(parts: Omit<HybridBackendParts, 'isConfirmed'>): Backend {
   const { backend, hybrid } = composeHybrid({ ...parts, isConfirmed: () => true })
   const pipes = new Map<string, string>()
+  let last: Promise<unknown> = Promise.resolve()
 
   async function claim(request: ClaimRequest): Promise<ClaimReply> {
     const { settle = [], ...rest } = request
@@ -26,7 +27,14 @@ export function stepBackend(parts: Omit<HybridBackendParts, 'isConfirmed'>): Bac
     return { ...(await backend.jobs.claim(rest)), verdicts }
   }
 
-  return { ...backend, jobs: { ...backend.jobs, insert: (jobs) => parts.store.jobs.insert(jobs), claim } }
+  /** One after the other: what one claim has brought to Redis is not to be another's. */
+  const inTurn = (request: ClaimRequest): Promise<ClaimReply> => {
+    const turn = last.then(() => claim(request))
+    last = turn.catch(() => undefined)
+    return turn
+  }
+
+  return { ...backend, jobs: { ...backend.jobs, insert: (jobs) => parts.store.jobs.insert(jobs), claim: inTurn } }
 }
 
 /** Waits until the queues that are there have tokens and this worker may take them; answers those. */
