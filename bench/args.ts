@@ -37,11 +37,11 @@ Scenarios:
 ${SCENARIOS.map(({ name, says }) => `  ${name.padEnd(26)}  ${says}`).join('\n')}
 
 How it measures:
-  The first use installs the peers into bench/peers. The benchmark starts its own PostgreSQL and Redis;
-  every measurement gets a fresh database and fresh processes, all on the same Node. Systems take turns within a
-  scenario, so that they share the moods of the machine. A backlog is analysed before it is worked off, as autovacuum would do. A job
-  counts as finished when the store says so. A run stops after ${CAP_MS / 1000} s; its rate is then that of the jobs done so
-  far, and the table says so.
+  The first use installs the peers into bench/peers. The benchmark starts its own PostgreSQL and Redis; every
+  measurement gets a fresh database and fresh processes, all on the same Node. Systems take turns within a scenario,
+  so that they share the moods of the machine. Before a backlog is worked off its tables are analysed, as autovacuum
+  would do, and a rewrite of the log of Redis that it caused is over. A job counts as finished when the store says so.
+  A run stops after ${CAP_MS / 1000} s; its rate is then that of the jobs done so far, and the table says so.
 
 Examples:
   npm run bench -- --scenario drain-100 --runs 5

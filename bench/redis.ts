@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { startRedis } from '../tests/support/redis-server.ts'
 import type { RedisProcess } from '../tests/support/redis-server.ts'
 import type { RedisVariant } from './backends.ts'
-import { infoField } from './redis-info.ts'
+import { infoField, isRewriting } from './redis-info.ts'
 
 const REWRITE_MAX_MS = 60_000
 const REWRITE_POLL_MS = 20
@@ -42,12 +42,8 @@ export async function startBenchRedis(variant: RedisVariant): Promise<BenchRedis
 /** Otherwise the log of one system would grow to the size at which Redis rewrites it while another is measured. */
 async function rewriteLog(server: RedisProcess): Promise<void> {
   const deadlineMs = performance.now() + REWRITE_MAX_MS
-  const isRewriting = async (): Promise<boolean> => {
-    const info = String(await server.command('INFO', 'persistence'))
-    return ['aof_rewrite_in_progress', 'aof_rewrite_scheduled'].some((name) => infoField(info, name) !== '0')
-  }
   const untilDone = async (): Promise<void> => {
-    while (await isRewriting()) {
+    while (isRewriting(String(await server.command('INFO', 'persistence')))) {
       if (performance.now() > deadlineMs) throw new Error('Redis does not finish rewriting its log')
       await pause(REWRITE_POLL_MS)
     }
