@@ -70,7 +70,8 @@ function meaningOf(error: unknown, said: string): Meaning {
     if (meaning !== undefined) return meaning
   }
   if (/certificate|self.signed|TLS|SSL/i.test(said)) return refused('the TLS connection was refused: check `tls`')
-  if (/closed|writeable|max retries|All sentinels|Failed to refresh|ended/i.test(said)) return LOST
+  if (/writeable/i.test(said)) return unavailable('there is no connection to Redis now')
+  if (/closed|max retries|All sentinels|Failed to refresh|ended|Socket timeout/i.test(said)) return LOST
   if (/timed? ?out/i.test(said)) return timeout('Redis did not answer in time')
   return refused('Redis refused the call')
 }
