@@ -18,6 +18,13 @@ export interface RedisKeys {
   worker(id: string): string
   readonly workers: string
   readonly dead: string
+  /** list: what was sent to a worker and not seen yet; hash: its runs that are to be cancelled, job -> lease. */
+  commands(id: string): string
+  cancels(id: string): string
+  /** hash: who leads which role. */
+  readonly leaders: string
+  notes(part: string): string
+  schedules(part: string): string
   /** Channel of hints, channel of ends, and the key that says whether anybody listens to the latter. */
   readonly bell: string
   readonly ends: string
@@ -28,6 +35,7 @@ export const DEFAULT_PREFIX = 'millrace'
 
 export function redisKeys(prefix: string): RedisKeys {
   const queue = (name: string, part: string): string => `${prefix}:{${name}}:${part}`
+  const workers = (part: string): string => `${prefix}:{workers}:${part}`
   return {
     prefix,
     queues: `${prefix}:queues`,
@@ -36,9 +44,14 @@ export function redisKeys(prefix: string): RedisKeys {
     batch: (id, part) => (part === undefined ? `${prefix}:{batch:${id}}` : `${prefix}:{batch:${id}}:${part}`),
     batches: `${prefix}:batches`,
     cancelledBatches: `${prefix}:batches:cancelled`,
-    worker: (id) => `${prefix}:worker:${id}`,
-    workers: `${prefix}:workers`,
-    dead: `${prefix}:dead`,
+    worker: (id) => workers(`worker:${id}`),
+    workers: workers('all'),
+    dead: workers('dead'),
+    commands: (id) => workers(`commands:${id}`),
+    cancels: (id) => workers(`cancels:${id}`),
+    leaders: workers('leaders'),
+    notes: (part) => `${prefix}:{notes}:${part}`,
+    schedules: (part) => `${prefix}:{schedules}:${part}`,
     bell: `${prefix}:bell`,
     ends: `${prefix}:ends`,
     watchers: `${prefix}:watchers`,

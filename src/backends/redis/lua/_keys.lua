@@ -14,8 +14,22 @@ function keys.batch(id)
   return prefix .. ':{batch:' .. id .. '}'
 end
 
+-- Workers, notes and schedules are one slot each.
 function keys.worker(id)
-  return prefix .. ':worker:' .. id
+  return prefix .. ':{workers}:worker:' .. id
+end
+
+-- all, dead, leaders, commands:<id>, cancels:<id>
+function keys.workers(part)
+  return prefix .. ':{workers}:' .. part
+end
+
+function keys.notes(part)
+  return prefix .. ':{notes}:' .. part
+end
+
+function keys.schedules(part)
+  return prefix .. ':{schedules}:' .. part
 end
 
 function keys.of_system(part)
