@@ -98,7 +98,7 @@ describe('what is asked of the store', () => {
     // Rung once when it is heard: the job may have ended before.
     await until(() => heard.includes(finishedTopic(ID)), 'the first look')
     expect(Number(await server.command('PTTL', keys.watchers))).toBeGreaterThan(5_000)
-    await server.command('PUBLISH', keys.ends, `finished:other\n${finishedTopic(ID)}`)
+    await server.command('PUBLISH', keys.ends, `other\n${ID}`)
     await until(() => heard.filter((topic) => topic === finishedTopic(ID)).length === 2, 'the end')
   })
 })

@@ -35,7 +35,8 @@ export class RedisWakeups implements Wakeups {
   constructor(parts: WakeupParts) {
     this.#parts = parts
     this.#ends = new Ends(parts, {
-      onMessage: (message) => this.#heard(message),
+      // Ids alone: there may be many of them.
+      onMessage: (message) => this.#heard(message.replace(/^/gm, END)),
       onBack: () => this.#ringAll(isEnd),
       isAwaited: () => [...this.#listeners.keys()].some(isEnd),
     })
@@ -142,9 +143,10 @@ export class RedisWakeups implements Wakeups {
 }
 
 const READY = 'ready:'
+const END = 'finished:'
 
 function isEnd(topic: string): boolean {
-  return topic.startsWith('finished:')
+  return topic.startsWith(END)
 }
 
 interface EndParts {
