@@ -26,7 +26,7 @@ export function contentOf({ name, payload, timeoutMs, tags, meta }: NewJob): str
 export function parseBody(body: string): Body {
   const marks: number[] = []
   const numbers: number[] = []
-  for (let at = 0; numbers.length < 6; ) {
+  for (let at = 0; numbers.length < 6;) {
     const end = body.indexOf(' ', at)
     numbers.push(Number(body.slice(at, end)))
     marks.push((at = end + 1))

@@ -1,0 +1,24 @@
+-- jobs.apply and jobs.claim: settle what a worker brings, then claim. Refines memory/claim.ts and memory/settle.ts.
+--   values: template of a completion (JSON), number of sections of plain completions, those sections (_complete.lua),
+--           number of other changes, each as JSON (_settle.lua), and for a claim its values (_claim.lua)
+--   reply:  positions and verdicts of completions that were not applied; verdicts of the other changes; the claim
+--@include _library
+--@include _args
+--@include _complete
+--@include _claim
+local template = args.next()
+local unapplied, verdicts, position = {}, {}, 0
+for _ = 1, args.number() do
+  position = completing.section(template, unapplied, position)
+end
+for i = 1, args.number() do
+  verdicts[i] = settling.settle(cjson.decode(args.next()))
+end
+records.flush()
+places.flush()
+local reply = { unapplied, verdicts }
+if ARGV[args.at + 1] then
+  reply[3] = claiming.claim()
+end
+flush_all()
+return reply

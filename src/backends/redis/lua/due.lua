@@ -1,0 +1,72 @@
+-- jobs.due: what maintenance has to settle, as a list. Refines memory/jobs.ts (listDue).
+--   values: kind, limit    reply: whole jobs (_record.lua reply)
+--@include _keys
+--@include _time
+--@include _record
+local kind, limit = ARGV[2], tonumber(ARGV[3])
+local names = redis.call('ZRANGE', keys.of_system('queues'), 0, -1)
+local jobs = {}
+
+local function add(queue, id)
+  local reply = #jobs < limit and records.reply(queue, id)
+  if reply then
+    jobs[#jobs + 1] = reply
+  end
+end
+
+-- A claim with a visibility of its own outlives the worker that made it.
+local function add_held(worker)
+  local holds = false
+  for _, queue in ipairs(names) do
+    for _, id in ipairs(redis.call('SMEMBERS', keys.queue(queue, 'held:' .. worker))) do
+      holds = true
+      if #jobs < limit and redis.call('HEXISTS', keys.job(queue, id), 'until') == 0 then
+        add(queue, id)
+      end
+    end
+  end
+  return holds
+end
+
+local function add_expired()
+  for _, worker in ipairs(redis.call('ZRANGE', keys.workers('dead'), 0, -1)) do
+    if not add_held(worker) then
+      redis.call('ZREM', keys.workers('dead'), worker)
+    end
+  end
+  for _, queue in ipairs(names) do
+    local lapsed = redis.call('ZRANGEBYSCORE', keys.queue(queue, 'visible'), '-inf', now_ms, 'LIMIT', 0, limit)
+    for _, id in ipairs(lapsed) do
+      add(queue, id)
+    end
+  end
+end
+
+local function add_orphaned()
+  for _, queue in ipairs(names) do
+    for _, id in ipairs(redis.call('SRANDMEMBER', keys.queue(queue, 'orphans'), limit)) do
+      add(queue, id)
+    end
+  end
+end
+
+-- Those that run and know it already are passed over; which ones are looked at is left to chance, so that none is missed for ever.
+local function add_of_cancelled()
+  for _, batch in ipairs(redis.call('SMEMBERS', keys.of_system('batches:cancelled'))) do
+    for _, member in ipairs(redis.call('SRANDMEMBER', keys.batch(batch) .. ':live', limit + 1000)) do
+      local queue, id = string.match(member, '^(%S+) (%S+)$')
+      if #jobs < limit and redis.call('HEXISTS', keys.job(queue, id), 'cancel') == 0 then
+        add(queue, id)
+      end
+    end
+  end
+end
+
+if kind == 'expired' then
+  add_expired()
+elseif kind == 'orphaned' then
+  add_orphaned()
+else
+  add_of_cancelled()
+end
+return jobs

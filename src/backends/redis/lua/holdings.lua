@@ -1,0 +1,20 @@
+-- jobs.holdings: fences claims of a worker up to a number, then lists its runs. Refines memory/claim.ts (listHoldings).
+--   values: worker, claim number    reply: queue, id and lease of each, one after the other
+--@include _keys
+local worker, claim_no = ARGV[2], tonumber(ARGV[3])
+local key = keys.worker(worker)
+local held = {}
+if redis.call('EXISTS', key) == 0 then
+  return held
+end
+if tonumber(redis.call('HGET', key, 'claimNo') or 0) < claim_no then
+  redis.call('HSET', key, 'claimNo', claim_no)
+end
+for _, queue in ipairs(redis.call('ZRANGE', keys.of_system('queues'), 0, -1)) do
+  for _, id in ipairs(redis.call('SMEMBERS', keys.queue(queue, 'held:' .. worker))) do
+    held[#held + 1] = queue
+    held[#held + 1] = id
+    held[#held + 1] = redis.call('HGET', keys.job(queue, id), 'lease')
+  end
+end
+return held
