@@ -102,7 +102,7 @@ local function with_history(queue, key, id, index, reply)
   redis.call('HDEL', key, 'waits', 'progress', 'nextRetry')
   local v = redis.call('HMGET', key, unpack(HISTORY))
   if v[8] and string.sub(v[8], 1, 14) == 'until-started ' then
-    uniques.give_back(queue.name, id, v[8])
+    library().uniques.give_back(queue.name, id, v[8])
   end
   reply[#reply + 1] = index
   for i = 1, 7 do
@@ -112,20 +112,25 @@ end
 
 local function start(queue, worker, lease_ms, ids)
   local first = redis.call('INCRBY', keys.queue(queue.name, 'lease'), #ids) - #ids + 1
-  local histories, job_prefix = {}, keys.queue(queue.name, 'job:')
-  local ends = lease_ms and now_ms + lease_ms
+  local histories, running, job_prefix = {}, {}, keys.queue(queue.name, 'job:')
+  local ends, now, by = lease_ms and now_ms + lease_ms, string.format('%.0f', now_ms), ' ' .. worker
   for i, id in ipairs(ids) do
-    local key = job_prefix .. id
-    local new = redis.call('HSET', key, 'status', 'running', 'worker', worker, 'started', now_ms, 'lease', first + i - 1)
+    local key, lease = job_prefix .. id, string.format('%.0f', first + i - 1)
+    local new = redis.call('HSET', key, 'status', 'running', 'worker', worker, 'started', now, 'lease', lease)
+    local mark = ''
     if new < 4 then
       with_history(queue, key, id, i, histories)
+      mark = ' h'
     end
     if ends then
       redis.call('HSET', key, 'until', ends, 'hooks', '1')
       redis.call('ZADD', keys.queue(queue.name, 'visible'), ends, id)
+      mark = ' h'
     end
+    running[2 * i - 1] = id
+    running[2 * i] = lease .. by .. mark
   end
-  calls.each('SADD', keys.queue(queue.name, 'held:' .. worker), ids)
+  calls.each('HSET', keys.queue(queue.name, 'running'), running)
   queues.count(queue.name, 'queued', -#ids)
   queues.count(queue.name, 'running', #ids)
   return first, histories

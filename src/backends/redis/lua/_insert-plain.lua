@@ -23,7 +23,7 @@ local function insert_gated(queue, jobs, known, position)
       x = { queue = queue.name, priority = job.header.priority, attempts = job.header.attempts },
     }
   end
-  local _, results = inserting.insert(asked)
+  local _, results = library().inserting.insert(asked)
   for i = 1, #jobs do
     if results[2 * i - 1] == 'already' then
       known[#known + 1] = position + i

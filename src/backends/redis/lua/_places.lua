@@ -29,7 +29,7 @@ end
 
 local function stop_running(record)
   local worker = record.f.worker
-  redis.call('SREM', keys.queue(record.queue, 'held:' .. worker), record.id)
+  redis.call('HDEL', keys.queue(record.queue, 'running'), record.id)
   if record.f['until'] then
     redis.call('ZREM', keys.queue(record.queue, 'visible'), record.id)
     records.set(record, 'until', nil)
@@ -39,11 +39,23 @@ local function stop_running(record)
   end
 end
 
+-- Its entry goes too: for a job that will be ready again, which would otherwise start at its old place.
+local function leave_lane(record)
+  local lane = queues.lane(queues.find(record.queue), record.priority)
+  for _, part in ipairs({ lane, lane .. ':old' }) do
+    if redis.call('LREM', keys.queue(record.queue, part), 1, record.id) == 1 then
+      return
+    end
+  end
+end
+
 -- Takes the job out of the place its status names. The caller puts it somewhere else at once.
-function places.leave(record)
+function places.leave(record, comes_back)
   local status = records.status(record)
   queues.count(record.queue, status, -1)
-  if status == 'queued' then
+  if status == 'queued' and comes_back then
+    leave_lane(record)
+  elseif status == 'queued' then
     redis.call('HINCRBY', keys.queue(record.queue, 'lanes'), 'stale', 1)
   elseif status == 'scheduled' then
     redis.call('ZREM', keys.queue(record.queue, 'scheduled'), record.id)

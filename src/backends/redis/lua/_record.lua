@@ -10,6 +10,8 @@
 --   birth pending orphan slot keySlot leads rated until        held and waited for; orphan is "parent status policy"
 --   replayedAt replayedBy replayedInto rows logLease logCount
 --   hooks                            1 when something hangs on its end, so that the quick way is not for it
+-- A running job is in the hash `running` of its queue too: "lease worker", with " h" behind it when it has hooks or a
+-- history. That is all the quick way of a completion looks at.
 local records = { loaded = {}, order = {} }
 
 local function pairs_of(flat)
@@ -80,6 +82,10 @@ end
 
 local function save(record)
   records.set(record, 'hooks', hooks_of(record))
+  if record.f.hooks and not record.f.status then
+    -- A claim takes a job without a status for one that nothing hangs on.
+    records.set(record, 'status', 'queued')
+  end
   local set, gone = {}, {}
   for name in pairs(record.dirty) do
     local value = record.f[name]
@@ -91,6 +97,9 @@ local function save(record)
     end
   end
   local key = keys.job(record.queue, record.id)
+  if record.f.status == 'running' then
+    redis.call('HSET', keys.queue(record.queue, 'running'), record.id, record.f.lease .. ' ' .. record.f.worker .. ' h')
+  end
   if #set > 0 then
     redis.call('HSET', key, unpack(set))
   end

@@ -29,12 +29,10 @@ end
 
 -- Runs that go on count at once.
 local function count_running(queue)
-  for _, worker in ipairs(redis.call('ZRANGE', keys.workers('all'), 0, -1)) do
-    for _, id in ipairs(redis.call('SMEMBERS', keys.queue(queue.name, 'held:' .. worker))) do
-      local record = records.load(queue.name, id)
-      if record then
-        gates.take_slots(queue, record)
-      end
+  for _, id in ipairs(redis.call('HKEYS', keys.queue(queue.name, 'running'))) do
+    local record = records.load(queue.name, id)
+    if record then
+      gates.take_slots(queue, record)
     end
   end
 end

@@ -53,7 +53,7 @@ function replacing.replace(holder_id, job, is_unplaced)
     take_over(holder, job)
     return true
   end
-  places.leave(holder)
+  places.leave(holder, true)
   take_over(holder, job)
   if records.run_at(holder) > now_ms and status ~= 'scheduled' and holder.f.waits ~= 'parents' then
     records.set(holder, 'waits', nil)

@@ -14,26 +14,33 @@ local function add(queue, id)
   end
 end
 
--- A claim with a visibility of its own outlives the worker that made it.
-local function add_held(worker)
-  local holds = false
-  for _, queue in ipairs(names) do
-    for _, id in ipairs(redis.call('SMEMBERS', keys.queue(queue, 'held:' .. worker))) do
-      holds = true
-      if #jobs < limit and redis.call('HEXISTS', keys.job(queue, id), 'until') == 0 then
-        add(queue, id)
+-- A claim with a visibility of its own outlives the worker that made it. Dead workers that hold nothing are forgotten.
+local function add_held_by_dead()
+  local dead, holds = {}, {}
+  for _, worker in ipairs(redis.call('ZRANGE', keys.workers('dead'), 0, -1)) do
+    dead[worker] = true
+  end
+  for _, queue in ipairs(next(dead) and names or {}) do
+    local running = redis.call('HGETALL', keys.queue(queue, 'running'))
+    for i = 1, #running, 2 do
+      local worker = string.match(running[i + 1], '^%S+ (%S+)')
+      if dead[worker] then
+        holds[worker] = true
+        if #jobs < limit and redis.call('HEXISTS', keys.job(queue, running[i]), 'until') == 0 then
+          add(queue, running[i])
+        end
       end
     end
   end
-  return holds
-end
-
-local function add_expired()
-  for _, worker in ipairs(redis.call('ZRANGE', keys.workers('dead'), 0, -1)) do
-    if not add_held(worker) then
+  for worker in pairs(dead) do
+    if not holds[worker] then
       redis.call('ZREM', keys.workers('dead'), worker)
     end
   end
+end
+
+local function add_expired()
+  add_held_by_dead()
   for _, queue in ipairs(names) do
     local lapsed = redis.call('ZRANGEBYSCORE', keys.queue(queue, 'visible'), '-inf', now_ms, 'LIMIT', 0, limit)
     for _, id in ipairs(lapsed) do

@@ -11,10 +11,14 @@ if tonumber(redis.call('HGET', key, 'claimNo') or 0) < claim_no then
   redis.call('HSET', key, 'claimNo', claim_no)
 end
 for _, queue in ipairs(redis.call('ZRANGE', keys.of_system('queues'), 0, -1)) do
-  for _, id in ipairs(redis.call('SMEMBERS', keys.queue(queue, 'held:' .. worker))) do
-    held[#held + 1] = queue
-    held[#held + 1] = id
-    held[#held + 1] = redis.call('HGET', keys.job(queue, id), 'lease')
+  local running = redis.call('HGETALL', keys.queue(queue, 'running'))
+  for i = 1, #running, 2 do
+    local lease, holder = string.match(running[i + 1], '^(%S+) (%S+)')
+    if holder == worker then
+      held[#held + 1] = queue
+      held[#held + 1] = running[i]
+      held[#held + 1] = lease
+    end
   end
 end
 return held

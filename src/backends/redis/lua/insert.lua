@@ -4,24 +4,29 @@
 --   reply:  positions (from 1) of those that were there already
 --   values: 'any', n, then n times: id, content, extras as JSON
 --   reply:  0, then outcome and id of each; or 1 and the refusal
---@include _library
+--@include _keys
+--@include _time
+--@include _calls
+--@include _rings
+--@include _queues
 --@include _args
+--@include _lazy
 --@include _insert-plain
 if args.next() == 'plain' then
   local known, position = {}, 0
   for _ = 1, args.number() do
     position = plain.section(known, position)
   end
-  flush_all()
+  flush()
   return known
 end
 local jobs = {}
 for i = 1, args.number() do
   jobs[i] = { id = args.next(), content = args.next(), x = cjson.decode(args.next()) }
 end
-local refusal, results = inserting.insert(jobs)
+local refusal, results = library().inserting.insert(jobs)
 if refusal then
   return { 1, refusal }
 end
-flush_all()
+flush()
 return { 0, results }

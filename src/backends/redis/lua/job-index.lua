@@ -1,21 +1,19 @@
 -- The ids of the jobs of a queue that are, or lately were, in some statuses, from the places where such jobs are kept.
--- ARGV: prefix, queue, how many entries at most, the workers as JSON, then the statuses. Answers nothing when there are more.
+-- ARGV: prefix, queue, how many entries at most, then the statuses. Answers nothing when there are more.
 --@include _keys
-local queue, room, workers = ARGV[2], tonumber(ARGV[3]), cjson.decode(ARGV[4])
+local queue, room = ARGV[2], tonumber(ARGV[3])
 local ids = {}
 
 local function add(found)
   for _, id in ipairs(found) do ids[#ids + 1] = id end
 end
 
-for at = 5, #ARGV do
+for at = 4, #ARGV do
   local status = ARGV[at]
   if status == 'running' then
-    for _, worker in ipairs(workers) do
-      local held = keys.queue(queue, 'held:' .. worker)
-      if redis.call('SCARD', held) + #ids > room then return nil end
-      add(redis.call('SMEMBERS', held))
-    end
+    local running = keys.queue(queue, 'running')
+    if redis.call('HLEN', running) + #ids > room then return nil end
+    add(redis.call('HKEYS', running))
   elseif status == 'scheduled' then
     local scheduled = keys.queue(queue, 'scheduled')
     if redis.call('ZCARD', scheduled) + #ids > room then return nil end
