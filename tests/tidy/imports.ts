@@ -19,6 +19,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
   runtime: { imports: ['core'] },
   'backends/memory': { imports: ['store', 'runtime', 'core'] },
   'backends/postgres': { imports: ['store', 'runtime', 'core'] },
+  'backends/redis': { imports: ['store', 'runtime', 'core'] },
   'backends/embedded': { imports: ['store', 'runtime', 'core'] },
   client: { imports: ['store', 'runtime', 'core'] },
   worker: { imports: ['store', 'runtime', 'core'] },
@@ -31,7 +32,11 @@ const ROOMS: Readonly<Record<string, Room>> = {
   'works.ts': { imports: ['client', 'worker', 'maintenance', 'store', 'runtime', 'core'] },
 }
 
-const { dependencies = {} } = JSON.parse(readText('package.json')) as { dependencies?: Record<string, string> }
+/** Peers are optional: whoever imports one loads it when it is needed, and says what is missing. */
+const { dependencies = {}, peerDependencies = {} } = JSON.parse(readText('package.json')) as {
+  dependencies?: Record<string, string>
+  peerDependencies?: Record<string, string>
+}
 
 /** What a file of src imports and should not. */
 export function importProblems(source: Source): readonly string[] {
@@ -67,7 +72,7 @@ function outside(room: Room, { from, typeOnly }: Import, isTest: boolean): strin
   if (room.types?.includes(name)) return typeOnly ? undefined : 'only its types may be used here'
   if (room.modules !== undefined) return room.modules.includes(name) ? undefined : 'not a module this folder may use'
   if (isBuiltin(from)) return from.startsWith('node:') ? undefined : `write node:${from}`
-  return name in dependencies ? undefined : 'not one of the dependencies in package.json'
+  return name in dependencies || name in peerDependencies ? undefined : 'not one of the dependencies in package.json'
 }
 
 /** `core`, `backends/memory`, or the name of a file that lies directly in src. */

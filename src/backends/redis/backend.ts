@@ -1,12 +1,15 @@
 // The Redis backend: everything in Redis, one script per call; time is the server's.
+import { DEFAULTS } from '../../core/limits.ts'
 import { checkKnownOptions, invalidOption } from '../../core/names.ts'
 import { systemClock } from '../../runtime/clock.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { silentLogger } from '../../runtime/logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import type { Diagnosable } from '../../store/diagnosis.ts'
 import type { Backend, Capabilities } from '../../store/ports.ts'
 import { redisBatches } from './batches.ts'
 import type { BeatOptions } from './beat.ts'
+import { diagnoseRedis } from './diagnose.ts'
 import { createLink } from './ioredis-link.ts'
 import { redisJobs } from './jobs.ts'
 import { DEFAULT_PREFIX } from './keys.ts'
@@ -40,7 +43,7 @@ const OPTIONS = [
   ...['prefix', 'applicationName', 'logger', 'clock', 'clockKey'],
 ]
 
-export function redis(options: RedisOptions): Backend {
+export function redis(options: RedisOptions): Backend & Diagnosable {
   const { prefix, applicationName, logger, clock, clockKey, ...server } = check(options)
   const name = applicationName ?? 'millrace'
   const link = createLink({ server, name, connectTimeoutMs: CONNECT_TIMEOUT_MS, logger: logger ?? silentLogger })
@@ -70,6 +73,7 @@ export function redis(options: RedisOptions): Backend {
     notes: redisNotes(store),
     wakeups,
     capabilities: capabilitiesOf(link.isCluster, beat),
+    diagnose: diagnoseRedis(store),
     async start() {
       users += 1
       if (users > 1) return link.connect()
@@ -79,6 +83,7 @@ export function redis(options: RedisOptions): Backend {
         await warnOfSettings(link, store.logger)
       } catch (error) {
         users -= 1
+        wakeups.close()
         await link.close()
         throw error
       }
@@ -101,6 +106,7 @@ function capabilitiesOf(isCluster: boolean, beat: BeatOptions): Capabilities {
     payloadSearch: false,
     orderedCalls: 2,
     threadLiveness: { module: beatModule(), options: beat },
+    retention: { finishedMs: DEFAULTS.retentionFinishedRedisMs, failedMs: DEFAULTS.retentionFailedRedisMs },
   }
 }
 

@@ -19,7 +19,6 @@ const STRETCH_MAX = 500
 const LOOKED_AT_MAX = 10_000
 const BYTES_MAX = 4_000_000
 const INDEXED_MAX = 10_000
-const WORKERS_MAX = 1_000
 const READ_AT_ONCE = 100
 
 const INDEXED: ReadonlySet<JobStatus> = new Set(['scheduled', 'running', 'completed', 'failed', 'cancelled'])
@@ -36,7 +35,7 @@ export function createListing(store: RedisStore, read: Reader) {
     if (cursor === undefined || cursor.startsWith('i')) {
       // A listing that began this way goes on this way, also when more have come meanwhile.
       const max = cursor === undefined ? INDEXED_MAX : INDEXED_MAX * 20
-      const places = await indexed(store, indexScript, queues, filter.status, max)
+      const places = await indexed(indexScript, queues, filter.status, max)
       if (places !== null) return pageByIndex(read, places, filter, page.limit, cursor?.slice(1))
       if (cursor !== undefined) throw badCursor(cursor)
     }
@@ -51,7 +50,6 @@ export function badCursor(cursor: string): MillraceError {
 
 /** Newest first by id; null where some status has no place of its own, or too many jobs. */
 async function indexed(
-  { link, keys }: RedisStore,
   call: ScriptCall,
   queues: readonly string[],
   statuses: JobFilter['status'],
@@ -60,12 +58,8 @@ async function indexed(
   if (statuses === undefined || statuses.length === 0) return null
   const wanted = [...new Set(statuses)].filter((status) => status !== 'dispatched')
   if (wanted.some((status) => !INDEXED.has(status))) return null
-  const range = ['ZRANGE', keys.workers, 0, WORKERS_MAX] as const
-  const workers = wanted.includes('running') ? ((await link.command(...range)) as readonly string[]) : [] // texts by the command
-  if (workers.length > WORKERS_MAX) return null
   const found = new Map<string, Place>()
-  const args = [max, JSON.stringify(workers), ...wanted]
-  const lists = await Promise.all(queues.map((queue) => call(queue, [queue, ...args])))
+  const lists = await Promise.all(queues.map((queue) => call(queue, [queue, max, ...wanted])))
   for (const [index, ids] of (lists as readonly (readonly JobId[] | null)[]).entries()) {
     if (ids === null || found.size + ids.length > max) return null
     for (const id of ids) found.set(id, { id, queue: queues[index]! })
