@@ -49,7 +49,7 @@ local function pop(queue, want)
   local passed = { tonumber(v[1] or 0), tonumber(v[2] or 0), tonumber(v[3] or 0) }
   local picks = pick(left, passed, queue.share, want)
   redis.call('HSET', lanes_key, 'high', passed[1], 'normal', passed[2], 'low', passed[3])
-  local taken, popped, ids = { 0, 0, 0 }, {}, {}
+  local taken, popped, entries = { 0, 0, 0 }, {}, {}
   for _, lane in ipairs(picks) do
     taken[lane] = taken[lane] + 1
   end
@@ -59,20 +59,23 @@ local function pop(queue, want)
   end
   for _, lane in ipairs(picks) do
     taken[lane] = taken[lane] + 1
-    ids[#ids + 1] = popped[lane][taken[lane]]
+    entries[#entries + 1] = popped[lane][taken[lane]]
   end
-  return ids
+  return entries
 end
 
 -- Entries that jobs left behind are dropped; there are none as a rule, and then nobody looks.
 local function take_ready(queue, want)
-  local ids, bodies = {}, {}
+  local taken, bodies = {}, {}
   local lanes_key, jobs_key = keys.queue(queue.name, 'lanes'), keys.queue(queue.name, 'jobs')
   local stale = tonumber(redis.call('HGET', lanes_key, 'stale') or 0)
-  while #ids < want do
-    local popped = pop(queue, want - #ids)
+  while #taken < want do
+    local popped = pop(queue, want - #taken)
     if #popped == 0 then
       break
+    end
+    for i, entry in ipairs(popped) do
+      popped[i] = ids.text(entry)
     end
     local found = calls.fields(jobs_key, popped)
     if stale == 0 then
@@ -81,9 +84,9 @@ local function take_ready(queue, want)
     local dropped = 0
     for i, id in ipairs(popped) do
       local status = found[i] and (redis.call('HGET', keys.job(queue.name, id), 'status') or 'queued')
-      if status == 'queued' and not ids[id] then
-        ids[#ids + 1], bodies[#bodies + 1] = id, found[i]
-        ids[id] = true
+      if status == 'queued' and not taken[id] then
+        taken[#taken + 1], bodies[#bodies + 1] = id, found[i]
+        taken[id] = true
       else
         dropped = dropped + 1
       end
@@ -92,7 +95,7 @@ local function take_ready(queue, want)
       redis.call('HINCRBY', lanes_key, 'stale', -dropped)
     end
   end
-  return ids, bodies
+  return taken, bodies
 end
 
 local HISTORY = { 'attempt', 'crashes', 'runAt', 'batch', 'group', 'limitKey', 'parents', 'unique' }
@@ -110,11 +113,11 @@ local function with_history(queue, key, id, index, reply)
   end
 end
 
-local function start(queue, worker, lease_ms, ids)
-  local first = redis.call('INCRBY', keys.queue(queue.name, 'lease'), #ids) - #ids + 1
+local function start(queue, worker, lease_ms, taken)
+  local first = redis.call('INCRBY', keys.queue(queue.name, 'lease'), #taken) - #taken + 1
   local histories, running, job_prefix = {}, {}, keys.queue(queue.name, 'job:')
   local ends, now, by = lease_ms and now_ms + lease_ms, string.format('%.0f', now_ms), ' ' .. worker
-  for i, id in ipairs(ids) do
+  for i, id in ipairs(taken) do
     local key, lease = job_prefix .. id, string.format('%.0f', first + i - 1)
     local new = redis.call('HSET', key, 'status', 'running', 'worker', worker, 'started', now, 'lease', lease)
     local mark = ''
@@ -131,19 +134,19 @@ local function start(queue, worker, lease_ms, ids)
     running[2 * i] = lease .. by .. mark
   end
   calls.each('HSET', keys.queue(queue.name, 'running'), running)
-  queues.count(queue.name, 'queued', -#ids)
-  queues.count(queue.name, 'running', #ids)
+  queues.count(queue.name, 'queued', -#taken)
+  queues.count(queue.name, 'running', #taken)
   return first, histories
 end
 
 -- Answers per queue: name, whether rates apply, the first lease, ids, bodies, histories.
 local function claim_queue(queue, worker, want, lease_ms)
-  local ids, bodies = take_ready(queue, want)
-  if #ids == 0 then
+  local taken, bodies = take_ready(queue, want)
+  if #taken == 0 then
     return nil
   end
-  local first, histories = start(queue, worker, lease_ms, ids)
-  return { queue.name, queue.rate ~= '' and 1 or 0, queue.key_rate ~= '' and 1 or 0, first, ids, bodies, histories }, #ids
+  local first, histories = start(queue, worker, lease_ms, taken)
+  return { queue.name, queue.rate ~= '' and 1 or 0, queue.key_rate ~= '' and 1 or 0, first, taken, bodies, histories }, #taken
 end
 
 -- Why this worker may not claim; else notes the number of the claim.

@@ -15,15 +15,15 @@ function completing.section(template, verdicts, position)
   local queue, n = args.next(), args.number()
   local from, job_prefix = args.at + 1, keys.queue(queue, 'job:')
   args.at = args.at + 4 * n
-  local ids, done, others = {}, {}, {}
+  local asked, done, others = {}, {}, {}
   for i = 1, n do
-    ids[i] = ARGV[from + 4 * i - 4]
+    asked[i] = ARGV[from + 4 * i - 4]
   end
-  local running = calls.fields(keys.queue(queue, 'running'), ids)
+  local running = calls.fields(keys.queue(queue, 'running'), asked)
   local now = string.format('%.0f', now_ms)
   for i = 1, n do
     local at, run = from + 4 * i - 4, running[i]
-    local id, lease = ids[i], ARGV[at + 1]
+    local id, lease = asked[i], ARGV[at + 1]
     if run and string.sub(run, 1, #lease + 1) == lease .. ' ' and string.sub(run, -2) ~= ' h' then
       local started, result = string.format('%.0f', now_ms - ARGV[at + 2]), ARGV[at + 3]
       if result == '' then

@@ -32,25 +32,25 @@ local function insert_gated(queue, jobs, known, position)
 end
 
 local function insert_ready(queue, jobs, bytes, known, position)
-  local ids, pairs_in, all = {}, {}, {}
-  local lanes = {}
+  local asked, pairs_in, all, lanes = {}, {}, {}, {}
   for i, job in ipairs(jobs) do
-    ids[i] = job.id
+    asked[i] = job.id
   end
-  local found = calls.fields(keys.queue(queue.name, 'jobs'), ids)
+  local found = calls.fields(keys.queue(queue.name, 'jobs'), asked)
   for i, job in ipairs(jobs) do
     if found[i] then
       known[#known + 1] = position + i
     else
       pairs_in[#pairs_in + 1] = job.id
       pairs_in[#pairs_in + 1] = job.header.text .. job.content
-      all[#all + 1] = string.sub(bytes, i * 16 - 15, i * 16)
+      local entry = string.sub(bytes, i * 16 - 15, i * 16)
+      all[#all + 1] = entry
       local lane = lanes[job.header.lane]
       if not lane then
         lane = {}
         lanes[job.header.lane] = lane
       end
-      lane[#lane + 1] = job.id
+      lane[#lane + 1] = entry
     end
   end
   if #all == 0 then
@@ -58,8 +58,8 @@ local function insert_ready(queue, jobs, bytes, known, position)
   end
   calls.each('HSET', keys.queue(queue.name, 'jobs'), pairs_in)
   calls.each('RPUSH', keys.queue(queue.name, 'all'), all)
-  for lane, lane_ids in pairs(lanes) do
-    calls.each('RPUSH', keys.queue(queue.name, lane), lane_ids)
+  for lane, entries in pairs(lanes) do
+    calls.each('RPUSH', keys.queue(queue.name, lane), entries)
   end
   queues.count(queue.name, 'queued', #all)
   rings.ring_ready(queue.name)

@@ -83,17 +83,13 @@ local function find_refusal(jobs)
   return has_deps and find_circle(jobs) or nil
 end
 
-local function bytes_of(id)
-  return (string.gsub(string.gsub(id, '-', ''), '%x%x', function(hex) return string.char(tonumber(hex, 16)) end))
-end
-
 -- A record that has no place yet.
 local function write_record(job)
   local x = job.x
   local queue = queues.ensure(x.queue)
   local body = string.format('%.0f %s %s %s', now_ms, x.priority or queue.priority, x.attempts or queue.attempts, job.content)
   redis.call('HSET', keys.queue(x.queue, 'jobs'), job.id, body)
-  redis.call('RPUSH', keys.queue(x.queue, 'all'), bytes_of(job.id))
+  order.append(x.queue, job.id)
   local record = records.keep({ queue = x.queue, id = job.id, body = body, f = {}, dirty = {} })
   for _, name in ipairs({ 'batch', 'group', 'limitKey', 'schedule', 'replayOf' }) do
     records.set(record, name, x[name])
@@ -145,7 +141,7 @@ function inserting.insert(jobs)
   if refusal then
     return refusal
   end
-  local results, stands_for, written, order = {}, {}, {}, {}
+  local results, stands_for, written, fresh = {}, {}, {}, {}
   for _, job in ipairs(jobs) do
     local outcome, id, record = write_one(job, written)
     results[#results + 1] = outcome
@@ -155,15 +151,15 @@ function inserting.insert(jobs)
     end
     if record then
       written[job.id] = true
-      order[#order + 1] = { record = record, deps = job.x.deps }
+      fresh[#fresh + 1] = { record = record, deps = job.x.deps }
     end
   end
-  for _, one in ipairs(order) do
+  for _, one in ipairs(fresh) do
     if one.deps then
       add_dependencies(one.record, one.deps, stands_for)
     end
   end
-  for _, one in ipairs(order) do
+  for _, one in ipairs(fresh) do
     gates.admit(one.record)
   end
   return nil, results

@@ -5,6 +5,8 @@
 --@include _rings
 --@include _record
 --@include _queues
+--@include _ids
+--@include _order
 --@include _parts
 --@include _places
 --@include _rates

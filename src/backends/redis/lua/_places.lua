@@ -1,7 +1,7 @@
 -- Moving a job from one place to another, and everything that counts places. Refines memory/places.ts: no other part
 -- changes `status`, but for the quick ways of claim and completion.
 --
--- A lane is a list, and taking something out of its middle costs its length. So a ready job that goes leaves its entry
+-- A lane is a list of ids as bytes (_ids.lua), and taking something out of its middle costs its length. So a ready job that goes leaves its entry
 -- behind; `lanes` counts such entries, and while there are any a claim looks at the status of what it pops.
 
 local function leave_line(record)
@@ -41,9 +41,9 @@ end
 
 -- Its entry goes too: for a job that will be ready again, which would otherwise start at its old place.
 local function leave_lane(record)
-  local lane = queues.lane(queues.find(record.queue), record.priority)
+  local lane, entry = queues.lane(queues.find(record.queue), record.priority), ids.bytes(record.id)
   for _, part in ipairs({ lane, lane .. ':old' }) do
-    if redis.call('LREM', keys.queue(record.queue, part), 1, record.id) == 1 then
+    if redis.call('LREM', keys.queue(record.queue, part), 1, entry) == 1 then
       return
     end
   end
@@ -87,7 +87,7 @@ function places.enter_ready(record, keep_place)
     places.returned[#places.returned + 1] = { lane = lane, id = record.id, lease = records.number(record, 'lease') }
   else
     records.set(record, 'ready', now_ms ~= record.enqueued and now_ms or nil)
-    redis.call('RPUSH', lane, record.id)
+    redis.call('RPUSH', lane, ids.bytes(record.id))
   end
   rings.ring_ready(record.queue)
 end
@@ -96,7 +96,7 @@ end
 function places.flush()
   table.sort(places.returned, function(a, b) return a.lease > b.lease end)
   for _, one in ipairs(places.returned) do
-    redis.call('LPUSH', one.lane, one.id)
+    redis.call('LPUSH', one.lane, ids.bytes(one.id))
   end
   places.returned = {}
 end

@@ -46,7 +46,8 @@ function relimiting.begin(name)
   redis.call('SADD', keys.of_system('relimited'), name)
 end
 
-local function bring_back(queue, id)
+local function bring_back(queue, entry)
+  local id = ids.text(entry)
   local record = records.load(queue.name, id)
   if not record or records.status(record) ~= 'queued' then
     redis.call('HINCRBY', keys.queue(queue.name, 'lanes'), 'stale', -1)
@@ -54,7 +55,7 @@ local function bring_back(queue, id)
   end
   if gates.queue_slots_free(queue, record) > 0 and gates.key_slots_free(queue, record) > 0 then
     gates.take_slots(queue, record)
-    redis.call('RPUSH', keys.queue(queue.name, queues.lane(queue, record.priority)), id)
+    redis.call('RPUSH', keys.queue(queue.name, queues.lane(queue, record.priority)), entry)
     return
   end
   queues.count(queue.name, 'queued', -1)
@@ -68,9 +69,9 @@ end
 local function bring_back_old(queue, max)
   local moved = 0
   for _, lane in ipairs(OLD_LANES) do
-    local ids = moved < max and redis.call('LPOP', keys.queue(queue.name, lane .. ':old'), max - moved)
-    for _, id in ipairs(ids or {}) do
-      bring_back(queue, id)
+    local entries = moved < max and redis.call('LPOP', keys.queue(queue.name, lane .. ':old'), max - moved)
+    for _, entry in ipairs(entries or {}) do
+      bring_back(queue, entry)
       moved = moved + 1
     end
   end

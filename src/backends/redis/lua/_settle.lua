@@ -144,6 +144,7 @@ function settling.forget(record)
   local key = keys.job(record.queue, record.id)
   redis.call('HDEL', keys.queue(record.queue, 'jobs'), record.id)
   redis.call('DEL', key, key .. ':attempts', key .. ':logs')
+  order.drop(record.queue, record.id)
 end
 
 -- Deletes a job that has left its place.

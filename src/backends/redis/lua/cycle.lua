@@ -7,6 +7,7 @@
 --@include _calls
 --@include _rings
 --@include _queues
+--@include _ids
 --@include _args
 --@include _lazy
 --@include _complete

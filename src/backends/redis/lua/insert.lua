@@ -9,6 +9,7 @@
 --@include _calls
 --@include _rings
 --@include _queues
+--@include _ids
 --@include _args
 --@include _lazy
 --@include _insert-plain

@@ -10,7 +10,6 @@ local LOOK = 100
 local function delete(queue, id, status, batch)
   local record = { queue = queue, id = id, f = {} }
   settling.forget(record)
-  redis.call('ZREM', keys.queue(queue, 'all:old'), id)
   queues.count(queue, status, -1)
   if batch then
     redis.call('HINCRBY', keys.batch(batch), 'kept', -1)
@@ -23,11 +22,10 @@ end
 local function prune_some(queue, status, until_ms)
   local list = keys.queue(queue, 'ended:' .. status)
   local ids = redis.call('LRANGE', list, 0, math.min(LOOK, limit - deleted) - 1)
-  local over, gone = 0, 0
+  local over = 0
   for i, id in ipairs(ids) do
     local v = redis.call('HMGET', keys.job(queue, id), 'status', 'finished', 'batch')
     if v[1] ~= status then
-      gone = gone + 1
       over = i
     elseif tonumber(v[2]) <= until_ms then
       delete(queue, id, status, v[3])
@@ -62,6 +60,9 @@ for _, rule in ipairs(rules) do
       prune(name, rule.status, rule.older)
     end
   end
+end
+for _, name in ipairs(names) do
+  order.trim(name)
 end
 local over = redis.call('ZRANGEBYSCORE', keys.of_system('batches:over'), '-inf', now_ms - longest, 'LIMIT', 0, limit)
 for _, id in ipairs(over) do
