@@ -15,7 +15,8 @@ import { prepared } from './store.ts'
 import type { RedisStore, ScriptCall } from './store.ts'
 
 const STRETCH_MIN = 4
-const STRETCH_MAX = 500
+/** A stretch of this length keeps the server busy for 3 ms. */
+const STRETCH_MAX = 200
 const LOOKED_AT_MAX = 10_000
 const BYTES_MAX = 4_000_000
 const INDEXED_MAX = 10_000

@@ -4,6 +4,7 @@
 -- answer, statuses as ",a,b," (empty: any).
 -- Answers the number to go on below (0: that was all), then number and job of each.
 --@include _keys
+--@include _ids
 --@include _record
 local queue, look, bytes_left, statuses = ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local all, old = keys.queue(queue, 'all'), keys.queue(queue, 'all:old')
@@ -11,7 +12,6 @@ local base = tonumber(redis.call('GET', keys.queue(queue, 'all:base')) or 0)
 local top = base + redis.call('LLEN', all)
 local below = ARGV[3] == '' and top or math.min(tonumber(ARGV[3]), top)
 
-local UUID = '%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x'
 local answer = { '0' }
 
 local function is_wanted(id)
@@ -22,7 +22,7 @@ end
 
 -- False when the answer is full.
 local function take(number, binary)
-  local id = string.format(UUID, string.byte(binary, 1, 16))
+  local id = ids.text(binary)
   local reply = is_wanted(id) and records.reply(queue, id)
   if reply then
     answer[#answer + 1] = { string.format('%.0f', number), reply }
