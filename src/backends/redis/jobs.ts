@@ -28,7 +28,7 @@ export function redisJobs(store: RedisStore): JobStore {
       return lost.map((position) => leases[position - 1]!)
     },
     async holdings(worker, claimNo) {
-      const flat = (await holdings('', [worker, claimNo])) as readonly string[]
+      const flat = (await holdings('', ['', worker, claimNo])) as readonly string[]
       const held: LeaseRef[] = []
       for (let at = 0; at < flat.length; at += 3) {
         where.saw(flat[at + 1]!, flat[at]!)
@@ -38,13 +38,13 @@ export function redisJobs(store: RedisStore): JobStore {
     },
     async promote(limit) {
       const bound = Math.min(limit, LIMITS.maintenanceBatchMax)
-      const [promoted, nextMs] = (await promote('', [bound])) as readonly [number, number]
+      const [promoted, nextMs] = (await promote('', ['', bound])) as readonly [number, number]
       return { promoted, nextDueInMs: nextMs < 0 ? null : nextMs }
     },
     async due(kind, limit) {
       if (limit < 1) return []
       const bound = Math.min(limit, LIMITS.maintenanceBatchMax)
-      const replies = (await due('', [kind, bound])) as readonly JobReply[]
+      const replies = (await due('', ['', kind, bound])) as readonly JobReply[]
       return replies.map((reply) => {
         where.saw(reply[1], reply[0])
         return dueJob(reply, kind)
@@ -53,7 +53,7 @@ export function redisJobs(store: RedisStore): JobStore {
     async prune(rules, limit) {
       if (limit < 1 || rules.length === 0) return 0
       const asked = rules.flatMap(({ queue, status, olderThanMs }) => [queue ?? '', status, Math.ceil(olderThanMs)])
-      return Number(await prune('', [Math.min(limit, LIMITS.maintenanceBatchMax), rules.length, ...asked]))
+      return Number(await prune('', ['', Math.min(limit, LIMITS.maintenanceBatchMax), rules.length, ...asked]))
     },
   }
 }

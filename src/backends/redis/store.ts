@@ -43,11 +43,16 @@ export function prepared(store: RedisStore, what: string, name: ScriptName): Scr
 }
 
 const CLOCK = "redis.call('TIME')"
+const ON_ONE_SERVER = 'local is_cluster = false'
+const ON_CLUSTER = 'local is_cluster = true'
 const DEFAULTS = "'@defaults'"
 
-/** What scripts cannot know by themselves is written into their text: the settings of a new queue, and the clock of tests. */
-export function scriptOf(store: Pick<RedisStore, 'clockKey'>, what: string, name: ScriptName): Script {
-  const withDefaults = LUA[name].replace(DEFAULTS, () => defaultFields())
+type ScriptStore = Pick<RedisStore, 'clockKey'> & { readonly link: Pick<RedisLink, 'isCluster'> }
+
+/** What scripts cannot know by themselves is written into their text: the settings of a new queue, the clock of tests, where they run. */
+export function scriptOf(store: ScriptStore, what: string, name: ScriptName): Script {
+  const written: string = store.link.isCluster ? LUA[name].replace(ON_ONE_SERVER, ON_CLUSTER) : LUA[name]
+  const withDefaults = written.replace(DEFAULTS, () => defaultFields())
   const { clockKey } = store
   return script(what, clockKey === undefined ? withDefaults : withDefaults.replace(CLOCK, () => testClock(clockKey)))
 }

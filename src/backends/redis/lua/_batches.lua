@@ -32,6 +32,9 @@ function batches.may_join(batch, inside)
 end
 
 function batches.join(record)
+  if is_cluster then
+    return -- the client has announced it
+  end
   local key = keys.batch(record.f.batch)
   redis.call('HINCRBY', key, 'total', 1)
   redis.call('HINCRBY', key, 'pending', 1)
@@ -47,11 +50,23 @@ function batches.check_over(id)
   end
 end
 
+-- A job was pruned: it still counts.
+function batches.forget(record, id)
+  if is_cluster then
+    return outbox.batch(record, id, 'pruned')
+  end
+  redis.call('HINCRBY', keys.batch(id), 'kept', -1)
+  batches.check_over(id)
+end
+
 local function is_there(record)
   return redis.call('EXISTS', keys.batch(record.f.batch)) == 1
 end
 
 function batches.move(record, from, to)
+  if is_cluster then
+    return outbox.batch(record, record.f.batch, counted_as(to))
+  end
   if not is_there(record) then
     return
   end
@@ -63,6 +78,9 @@ end
 
 -- A job that is deleted no longer counts.
 function batches.quit(record)
+  if is_cluster then
+    return outbox.batch(record, record.f.batch, 'gone')
+  end
   if not is_there(record) then
     return
   end
@@ -81,6 +99,9 @@ end
 
 -- Sealed and nothing pending: finished, once, with the callbacks that are due.
 function batches.complete(id)
+  if is_cluster then
+    return -- whoever delivers the count sees to it
+  end
   local batch = batches.find(id)
   if not batch or batch.finished or not batch.sealed or batch.pending > 0 then
     return

@@ -149,8 +149,17 @@ local function claim_queue(queue, worker, want, lease_ms)
   return { queue.name, queue.rate ~= '' and 1 or 0, queue.key_rate ~= '' and 1 or 0, first, taken, bodies, histories }, #taken
 end
 
--- Why this worker may not claim; else notes the number of the claim.
-local function refusal(worker, claim_no)
+-- Why this worker may not claim; else notes the number of the claim. On a Cluster the client has asked whether it is
+-- alive, and each queue keeps the numbers of its own claims.
+local function refusal(worker, claim_no, queue)
+  if is_cluster then
+    local claims = keys.queue(queue, 'claims')
+    if claim_no <= tonumber(redis.call('HGET', claims, worker) or 0) then
+      return 'superseded'
+    end
+    redis.call('HSET', claims, worker, claim_no)
+    return ''
+  end
   local key = keys.worker(worker)
   local v = redis.call('HMGET', key, 'state', 'claimNo')
   if v[1] ~= 'alive' then
@@ -167,7 +176,7 @@ end
 function claiming.claim()
   local worker, claim_no, limit, lease_ms = args.next(), args.number(), args.number(), args.number()
   local names = args.list()
-  local refused = refusal(worker, claim_no)
+  local refused = refusal(worker, claim_no, names[1])
   local claimed, paused = {}, {}
   if refused ~= '' then
     return { refused, paused, claimed }

@@ -166,7 +166,7 @@ end
 
 local function admit_next(queue, line, field, limit)
   if gates.admit_waiting(queue, line, field, limit, ADMIT_MAX) >= ADMIT_MAX then
-    redis.call('SADD', keys.of_system('relimited'), queue.name)
+    redis.call('HSET', keys.queue(queue.name, 'lanes'), 'relimit', '1')
   end
 end
 

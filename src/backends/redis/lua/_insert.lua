@@ -67,7 +67,7 @@ local function find_refusal(jobs)
     ids[job.id] = true
   end
   for _, job in ipairs(jobs) do
-    if job.x.batch and not is_stored(job) then
+    if job.x.batch and not is_cluster and not is_stored(job) then
       local refusal = batch_refusal(job)
       if refusal then
         return refusal
@@ -75,7 +75,8 @@ local function find_refusal(jobs)
     end
     for _, dep in ipairs(job.x.deps or {}) do
       has_deps = true
-      if not ids[dep[1]] and not records.queue_of(dep[1], dep[3] or '') and not is_stored(job) then
+      local is_known = is_cluster or ids[dep[1]] or records.queue_of(dep[1], dep[3] or '')
+      if not is_known and not is_stored(job) then
         return { 'DEPENDENCY_NOT_FOUND', job.id, dep[1] }
       end
     end
@@ -126,10 +127,11 @@ local function add_dependencies(record, deps, stands_for)
   for _, dep in ipairs(resolved) do
     texts[#texts + 1] = dep[1] .. ' ' .. dep[2]
     local loaded = records.loaded[dep[1]]
-    local queue = loaded and loaded.queue or records.queue_of(dep[1], dep[3] or '')
-    local parent = queue and records.load(queue, dep[1])
-    if parent then
-      parents.depend_on(record, parent, dep[2])
+    local queue = loaded and loaded.queue or records.queue_of(dep[1], is_cluster and record.queue or dep[3] or '')
+    if is_cluster and queue ~= record.queue then
+      parents.wait_for_far(record, dep[1], dep[2], dep[3], 'new')
+    elseif queue then
+      parents.depend_on(record, records.load(queue, dep[1]), dep[2])
     end
   end
   records.set(record, 'parents', #texts > 0 and table.concat(texts, ' ') or nil)

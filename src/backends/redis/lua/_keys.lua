@@ -1,6 +1,8 @@
 -- Names of keys inside scripts: the mirror of keys.ts. ARGV[1] is the prefix; KEYS[1] only says which node runs the script.
 local prefix = ARGV[1]
 local keys = {}
+-- store.ts writes true on a Cluster: a script then touches keys of one queue only (_outbox.lua).
+local is_cluster = false
 
 function keys.queue(queue, part)
   return prefix .. ':{' .. queue .. '}:' .. part

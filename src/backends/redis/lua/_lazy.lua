@@ -11,12 +11,18 @@ local function library()
     uniques = uniques,
     inserting = inserting,
     settling = settling,
+    outbox = outbox,
     flush_jobs = function()
       records.flush()
       places.flush()
     end,
   }
   return loaded
+end
+
+-- The reply, on a Cluster with the number of messages that the caller has to deliver.
+local function wrap(reply)
+  return is_cluster and { reply, loaded and loaded.outbox.waiting or 0 } or reply
 end
 
 local function flush()

@@ -8,6 +8,7 @@
 --@include _ids
 --@include _order
 --@include _parts
+--@include _outbox
 --@include _places
 --@include _rates
 --@include _gates

@@ -30,6 +30,12 @@ function parents.depend_on(child, parent, policy)
   end
 end
 
+-- On a Cluster: the parent is elsewhere and will be asked to tell. `how` again: only if it is live now.
+function parents.wait_for_far(child, parent_id, policy, guess, how)
+  records.set(child, 'pending', records.number(child, 'pending') + 1)
+  outbox.link(child, parent_id, policy, guess, how)
+end
+
 local function tell(child, parent_id, ended, policy)
   records.set(child, 'pending', records.number(child, 'pending') - 1)
   if not is_met(ended, policy) then
@@ -55,8 +61,11 @@ function parents.tell_children(parent)
   local ended = FINAL[status] and status or 'cancelled'
   for _, entry in ipairs(kids) do
     local queue, id, policy, birth = string.match(entry, '^(%S+) (%S+) (%S+) (%S+)$')
-    local child = records.load(queue, id)
-    if child and (child.f.birth or '0') == birth and not FINAL[records.status(child)] then
+    local is_far = is_cluster and queue ~= parent.queue
+    local child = not is_far and records.load(queue, id)
+    if is_far then
+      outbox.tell(parent.queue, queue, id, birth, parent.id, ended, policy)
+    elseif child and (child.f.birth or '0') == birth and not FINAL[records.status(child)] then
       tell(child, parent.id, ended, policy)
     end
   end
@@ -66,13 +75,30 @@ end
 function parents.revive(record)
   records.set(record, 'orphan', nil)
   records.set(record, 'pending', nil)
+  records.set(record, 'told', nil)
   for id, policy in string.gmatch(record.f.parents or '', '(%S+) (%S+)') do
     local queue = records.queue_of(id, record.queue)
     local parent = queue and records.load(queue, id)
+    if is_cluster and not queue then
+      parents.wait_for_far(record, id, policy, '', 'again')
+    end
     if parent and not FINAL[records.status(parent)] then
       -- It may still be in the list of this parent, from its earlier life.
       redis.call('LREM', keys.queue(queue, 'kids:' .. id), 0, entry_of(record, policy))
       parents.depend_on(record, parent, policy)
     end
+  end
+end
+
+-- A message from a parent elsewhere: counts once per parent and life, however often it comes.
+function parents.hear(queue, id, birth, parent_id, ended, policy)
+  local child = records.load(queue, id)
+  if not child or (child.f.birth or '0') ~= birth or FINAL[records.status(child)] then
+    return
+  end
+  local told = child.f.told or ''
+  if not string.find(told, parent_id, 1, true) then
+    records.set(child, 'told', told .. parent_id .. ' ')
+    tell(child, parent_id, ended, policy)
   end
 end

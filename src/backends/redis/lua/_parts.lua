@@ -7,4 +7,5 @@ local parents = {}
 local batches = {}
 local inserting = {}
 local settling = {}
+local outbox = { waiting = 0 }
 local FINAL = { completed = true, failed = true, cancelled = true }

@@ -35,7 +35,7 @@ local function stop_running(record)
     records.set(record, 'until', nil)
   end
   if record.f.cancel then
-    redis.call('HDEL', keys.workers('cancels:' .. worker), record.id)
+    outbox.uncancel(record, worker)
   end
 end
 

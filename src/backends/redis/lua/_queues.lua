@@ -29,10 +29,12 @@ function queues.find(name)
   return known or nil
 end
 
--- Registers a queue; the caller writes its fields.
+-- Registers a queue; the caller writes its fields. On a Cluster the client does it, before the first job.
 function queues.enlist(name)
-  local registry = keys.of_system('queues')
-  redis.call('ZADD', registry, 'NX', redis.call('ZCARD', registry) + 1, name)
+  if not is_cluster then
+    local registry = keys.of_system('queues')
+    redis.call('ZADD', registry, 'NX', redis.call('ZCARD', registry) + 1, name)
+  end
   rings.ring('config')
 end
 
@@ -48,8 +50,9 @@ function queues.ensure(name)
   return queues.find(name)
 end
 
-function queues.names()
-  return redis.call('ZRANGE', keys.of_system('queues'), 0, -1)
+-- The queue a call is about, or all of them.
+function queues.names(only)
+  return only ~= '' and { only } or redis.call('ZRANGE', keys.of_system('queues'), 0, -1)
 end
 
 function queues.lane(queue, priority)

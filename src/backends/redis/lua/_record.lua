@@ -132,6 +132,9 @@ function records.queue_of(id, guess)
   if guess ~= '' and redis.call('HEXISTS', keys.queue(guess, 'jobs'), id) == 1 then
     return guess
   end
+  if is_cluster then
+    return nil -- the client has looked
+  end
   records.queues = records.queues or redis.call('ZRANGE', keys.of_system('queues'), 0, -1)
   for _, queue in ipairs(records.queues) do
     if queue ~= guess and redis.call('HEXISTS', keys.queue(queue, 'jobs'), id) == 1 then

@@ -43,7 +43,7 @@ function relimiting.begin(name)
   if queue.slots or queue.key_slots then
     count_running(queue)
   end
-  redis.call('SADD', keys.of_system('relimited'), name)
+  redis.call('HSET', keys.queue(name, 'lanes'), 'relimit', '1')
 end
 
 local function bring_back(queue, entry)
@@ -89,19 +89,22 @@ local function admit_wider(queue, max)
   return admitted + gates.admit_waiting(queue, 'line', 'queue', queue.slots, max - admitted)
 end
 
--- One bounded pass over all queues that have something left to do. Answers how many jobs it looked at.
-function relimiting.pass(max)
+local function is_left(name)
+  return redis.call('HEXISTS', keys.queue(name, 'lanes'), 'relimit') == 1
+end
+
+-- One bounded pass over those queues that have something left to do. Answers how many jobs it looked at.
+function relimiting.pass(names, max)
   local moved = 0
-  local relimited = keys.of_system('relimited')
-  for _, name in ipairs(redis.call('SMEMBERS', relimited)) do
-    local queue = queues.find(name)
-    moved = moved + bring_back_old(queue, max - moved)
-    moved = moved + admit_wider(queue, max - moved)
-    if moved >= max then
-      return moved
+  for _, name in ipairs(names) do
+    if moved < max and is_left(name) then
+      local queue = queues.find(name)
+      moved = moved + bring_back_old(queue, max - moved)
+      moved = moved + admit_wider(queue, max - moved)
+      if moved < max then
+        redis.call('HDEL', keys.queue(name, 'lanes'), 'oldSeq', 'relimit')
+      end
     end
-    redis.call('SREM', relimited, name)
-    redis.call('HDEL', keys.queue(name, 'lanes'), 'oldSeq')
   end
   return moved
 end

@@ -27,7 +27,7 @@ function rings.flush()
   if #rings.topics > 0 then
     redis.call('PUBLISH', keys.of_system('bell'), table.concat(rings.topics, '\n'))
   end
-  if #rings.ends > 0 and redis.call('EXISTS', keys.of_system('watchers')) == 1 then
+  if #rings.ends > 0 and (is_cluster or redis.call('EXISTS', keys.of_system('watchers')) == 1) then
     redis.call('PUBLISH', keys.of_system('ends'), table.concat(rings.ends, '\n'))
   end
 end

@@ -209,7 +209,7 @@ local function apply(record, change)
     append_logs(record, change)
   elseif change.edge == 'requestCancel' then
     patch(record, change)
-    redis.call('HSET', keys.workers('cancels:' .. record.f.worker), record.id, record.f.lease)
+    outbox.cancel(record, record.f.worker)
     rings.ring('control:' .. record.f.worker)
   elseif change.edge == 'markReplayed' then
     patch(record, change)

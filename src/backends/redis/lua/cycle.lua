@@ -28,4 +28,4 @@ if ARGV[args.at + 1] then
   reply[3] = claiming.claim()
 end
 flush()
-return reply
+return wrap(reply)

@@ -1,10 +1,10 @@
 -- jobs.due: what maintenance has to settle, as a list. Refines memory/jobs.ts (listDue).
---   values: kind, limit    reply: whole jobs (_record.lua reply)
+--   values: queue (empty: all), kind, limit, on a Cluster the dead workers    reply: whole jobs (_record.lua reply)
 --@include _keys
 --@include _time
 --@include _record
-local kind, limit = ARGV[2], tonumber(ARGV[3])
-local names = redis.call('ZRANGE', keys.of_system('queues'), 0, -1)
+local only, kind, limit = ARGV[2], ARGV[3], tonumber(ARGV[4])
+local names = only ~= '' and { only } or redis.call('ZRANGE', keys.of_system('queues'), 0, -1)
 local jobs = {}
 
 local function add(queue, id)
@@ -17,7 +17,7 @@ end
 -- A claim with a visibility of its own outlives the worker that made it. Dead workers that hold nothing are forgotten.
 local function add_held_by_dead()
   local dead, holds = {}, {}
-  for _, worker in ipairs(redis.call('ZRANGE', keys.workers('dead'), 0, -1)) do
+  for _, worker in ipairs(is_cluster and { unpack(ARGV, 5) } or redis.call('ZRANGE', keys.workers('dead'), 0, -1)) do
     dead[worker] = true
   end
   for _, queue in ipairs(next(dead) and names or {}) do
@@ -33,7 +33,7 @@ local function add_held_by_dead()
     end
   end
   for worker in pairs(dead) do
-    if not holds[worker] then
+    if not holds[worker] and not is_cluster then
       redis.call('ZREM', keys.workers('dead'), worker)
     end
   end

@@ -19,7 +19,7 @@ if args.next() == 'plain' then
     position = plain.section(known, position)
   end
   flush()
-  return known
+  return wrap(known)
 end
 local jobs = {}
 for i = 1, args.number() do
@@ -27,7 +27,7 @@ for i = 1, args.number() do
 end
 local refusal, results = library().inserting.insert(jobs)
 if refusal then
-  return { 1, refusal }
+  return wrap({ 1, refusal })
 end
 flush()
-return { 0, results }
+return wrap({ 0, results })

@@ -1,11 +1,10 @@
 -- jobs.promote: jobs whose time has come go through the gates, the earliest first; then what a change of limits left to
 -- do. Refines memory/jobs.ts (promote).
---   values: limit    reply: promoted, ms to the next scheduled job (-1: none)
+--   values: queue (empty: all), limit    reply: promoted, ms to the next scheduled job (-1: none)
 --@include _library
 --@include _args
 --@include _relimit
-local limit = args.number()
-local names, due = queues.names(), {}
+local names, limit, due = queues.names(args.next()), args.number(), {}
 for _, name in ipairs(names) do
   local found = redis.call('ZRANGEBYSCORE', keys.queue(name, 'scheduled'), '-inf', now_ms, 'WITHSCORES', 'LIMIT', 0, limit)
   for i = 1, #found, 2 do
@@ -17,7 +16,7 @@ local promoted = math.min(#due, limit)
 for i = 1, promoted do
   gates.readmit(records.load(due[i].queue, due[i].id))
 end
-promoted = promoted + relimiting.pass(limit - promoted)
+promoted = promoted + relimiting.pass(names, limit - promoted)
 local next_ms = -1
 for _, name in ipairs(names) do
   local first = redis.call('ZRANGE', keys.queue(name, 'scheduled'), 0, 0, 'WITHSCORES')
@@ -27,4 +26,4 @@ for _, name in ipairs(names) do
   end
 end
 flush_all()
-return { promoted, next_ms }
+return outbox.wrap({ promoted, next_ms })

@@ -1,10 +1,10 @@
 -- jobs.prune: deletes jobs that ended long enough ago, and what is over by itself. Refines memory/jobs.ts (prune, sweep).
---   values: limit, n, then n times: queue (empty: every one that no rule names), status, ms    reply: how many jobs went
+--   values: queue (empty: all), limit, n, then n times: queue (empty: every one that no rule names), status, ms    reply: how many jobs went
 -- `ended:<status>` lists ids in the order of ending. A job that was replayed or deleted leaves its entry: it is dropped
 -- with those around it.
 --@include _library
 --@include _args
-local limit, deleted = args.number(), 0
+local only, limit, deleted = args.next(), args.number(), 0
 local LOOK = 100
 
 local function delete(queue, id, status, batch)
@@ -12,8 +12,7 @@ local function delete(queue, id, status, batch)
   settling.forget(record)
   queues.count(queue, status, -1)
   if batch then
-    redis.call('HINCRBY', keys.batch(batch), 'kept', -1)
-    batches.check_over(batch)
+    batches.forget(record, batch)
   end
   deleted = deleted + 1
 end
@@ -52,7 +51,7 @@ for i = 1, args.number() do
   named[rule.queue .. ' ' .. rule.status] = true
   longest = math.max(longest, rule.older)
 end
-local names = queues.names()
+local names = queues.names(only)
 for _, rule in ipairs(rules) do
   for _, name in ipairs(names) do
     local applies = rule.queue == name or (rule.queue == '' and not named[name .. ' ' .. rule.status])
@@ -64,11 +63,17 @@ end
 for _, name in ipairs(names) do
   order.trim(name)
 end
-local over = redis.call('ZRANGEBYSCORE', keys.of_system('batches:over'), '-inf', now_ms - longest, 'LIMIT', 0, limit)
-for _, id in ipairs(over) do
-  redis.call('DEL', keys.batch(id), keys.batch(id) .. ':live')
-  redis.call('ZREM', keys.of_system('batches:over'), id)
-  redis.call('ZREM', keys.of_system('batches'), id)
+local function sweep_batches()
+  local over = redis.call('ZRANGEBYSCORE', keys.of_system('batches:over'), '-inf', now_ms - longest, 'LIMIT', 0, limit)
+  for _, id in ipairs(over) do
+    redis.call('DEL', keys.batch(id), keys.batch(id) .. ':live')
+    redis.call('ZREM', keys.of_system('batches:over'), id)
+    redis.call('ZREM', keys.of_system('batches'), id)
+  end
+end
+
+if not is_cluster then
+  sweep_batches() -- on a Cluster the client does it (cluster-batches.ts)
 end
 flush_all()
-return deleted
+return outbox.wrap(deleted)

@@ -15,11 +15,10 @@ redis.call('HSET', key, 'created', created, 'version', seen + 1, unpack(ARGV, ar
 queues.enlist(name)
 if relimits == '1' then
   relimiting.begin(name)
-  relimiting.pass(max)
-  if redis.call('EXISTS', keys.of_system('relimited')) == 1 then
+  if relimiting.pass({ name }, max) >= max then
     rings.ring('scheduled')
   end
 end
 rings.ring_ready(name)
 flush_all()
-return { created, seen + 1 }
+return outbox.wrap({ created, seen + 1 })
