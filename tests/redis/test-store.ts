@@ -3,12 +3,18 @@
 import { randomBytes } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { redis } from '../../src/backends/redis/backend.ts'
+import type { Backend } from '../../src/store/ports.ts'
 import type { TestStore } from '../conformance/suite.ts'
 import { sharedRedis } from '../support/redis-server.ts'
 
+export interface RedisTestStore extends TestStore {
+  /** The same store as another process sees it; whoever asks for it stops it. */
+  another(): Promise<Backend>
+}
+
 export interface TestRedis {
   /** An empty store, its clock at the start. */
-  create(): Promise<TestStore>
+  create(): Promise<RedisTestStore>
   close(): Promise<void>
 }
 
@@ -25,8 +31,12 @@ export async function createTestRedis(): Promise<TestRedis> {
       const clockKey = `${prefix}:clock`
       let nowMs = START_MS
       await client.set(clockKey, nowMs)
-      const backend = redis({ url, prefix, clockKey })
-      await backend.start()
+      const another = async (): Promise<Backend> => {
+        const one = redis({ url, prefix, clockKey })
+        await one.start()
+        return one
+      }
+      const backend = await another()
       const clock = {
         nowMs: () => nowMs,
         async advance(ms: number) {
@@ -40,7 +50,7 @@ export async function createTestRedis(): Promise<TestRedis> {
         await backend.stop()
         await sweep(client, prefix)
       }
-      return { backend, clock, close }
+      return { backend, clock, close, another }
     },
     async close() {
       await client.quit()

@@ -138,8 +138,9 @@ function newestOf({ jobs, expectedRunMs }: FireRequest): readonly RedisValue[] {
 }
 
 /** Unique keys, batch and parents of a tick are not looked at. */
-function plain({ unique: _, batch: __, insideBatch: ___, dependsOn: ____, ...job }: NewJob): NewJob {
-  return job
+function plain(job: NewJob): NewJob {
+  const { unique: _, batch: __, insideBatch: ___, dependsOn: ____, ...rest } = job
+  return rest
 }
 
 function upsertArgs({ name, recurrence, enabled, firstRunMs, ...settings }: ScheduleSettings): readonly RedisValue[] {
