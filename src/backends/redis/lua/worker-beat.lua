@@ -1,5 +1,6 @@
 -- A heartbeat. ARGV: prefix, id, running, last command seen, blocked for ms. Answers nothing for a worker that is dead or
 -- unknown; else its runs to cancel (job, lease, …) and the commands it has not seen (number, command, …).
+--@include _go-on
 --@include _keys
 --@include _time
 local id, seen = ARGV[2], tonumber(ARGV[4])

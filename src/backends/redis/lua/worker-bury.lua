@@ -1,5 +1,6 @@
 -- Ends lives for good. ARGV: prefix, then id and the beat that was seen (empty: whatever it is) of each. Answers those that
 -- ended by this call. `dead` are those that may still hold jobs: due('expired') takes them out when they hold none.
+--@include _go-on
 --@include _keys
 --@include _time
 local ended = {}

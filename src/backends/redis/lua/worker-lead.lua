@@ -1,5 +1,6 @@
 -- The lead of a role: free, lapsed or own, it is held until now + ttl. ARGV: prefix, role, holder, ttl in ms. Answers the holder
 -- and the term, which rises with each change of holder. Stored as "<term> <untilMs> <holder>".
+--@include _go-on
 --@include _keys
 --@include _time
 local role, asks = ARGV[2], ARGV[3]

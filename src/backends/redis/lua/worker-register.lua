@@ -1,5 +1,6 @@
 -- A new life of a worker; an id that is known, dead or alive, changes nothing. Refines memory/workers.ts.
 -- ARGV: prefix, id, host, pid, queues as JSON, concurrency, how long the dead are kept, how many are forgotten at most.
+--@include _go-on
 --@include _keys
 --@include _time
 local id = ARGV[2]

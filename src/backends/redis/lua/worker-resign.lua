@@ -1,4 +1,5 @@
 -- Only the holder frees its lead; the term stays, so that the next one is higher. ARGV: prefix, role, holder.
+--@include _go-on
 --@include _keys
 local text = redis.call('HGET', keys.workers('leaders'), ARGV[2])
 local term, holder = string.match(text or '', '^(%d+) %d+ (.*)$')

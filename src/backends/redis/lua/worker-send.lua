@@ -1,4 +1,5 @@
 -- A command to a worker, delivered with its beats. ARGV: prefix, id, command, how many are kept. Answers 0 when it is not alive.
+--@include _go-on
 --@include _keys
 local id = ARGV[2]
 local worker, commands = keys.worker(id), keys.workers('commands:' .. id)
