@@ -19,7 +19,7 @@ export interface RedisServerOptions {
   readonly config?: Readonly<Record<string, string>>
   /** Default: a free one. */
   readonly port?: number
-  /** A program beside `redis-server` that takes the same file: `redis-sentinel`. */
+  /** A sentinel is the same program in another mode. */
   readonly program?: 'redis-server' | 'redis-sentinel'
   /** Default true; otherwise it ends with the directory of the run. */
   readonly endsWithProcess?: boolean
@@ -60,7 +60,8 @@ export async function sharedRedis(): Promise<SharedRedis> {
 }
 
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisProcess> {
-  const program = programOf(options.program ?? 'redis-server')
+  const program = serverProgram()
+  const mode = options.program === 'redis-sentinel' ? ['--sentinel'] : []
   const dir = mkdtempSync(join(await runDirectory(), `redis-${randomBytes(3).toString('hex')}-`))
   const port = options.port ?? (await freePort())
   const file = join(dir, 'redis.conf')
@@ -83,7 +84,8 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
       .map(([name, value]) => `${name} ${value}\n`)
       .join(''),
   )
-  let child = await begin(program, file, dir, port, options.config ?? {})
+  const start = () => begin(program, [file, ...mode], dir, port, options.config ?? {})
+  let child = await start()
   const home = dir
   if (options.endsWithProcess !== false) process.once('exit', () => child.kill('SIGKILL'))
 
@@ -108,27 +110,31 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
         rmSync(join(dir, 'appendonlydir'), { recursive: true, force: true })
         rmSync(join(dir, 'dump.rdb'), { force: true })
       }
-      child = await begin(program, file, dir, port, options.config ?? {})
+      child = await start()
     },
     stop: () => kill('SIGKILL'),
   }
 }
 
-function programOf(name: string): string {
-  const found = (process.env['PATH'] ?? '').split(delimiter).map((dir) => join(dir, name))
-  const valkey = name.replace('redis', 'valkey')
-  const there = [...found, ...found.map((path) => path.replace(name, valkey))].find((path) => existsSync(path))
-  if (there !== undefined) return there
-  if (name === 'redis-server') ensureDebianPackage({ name: 'redis-server', program: PROGRAM })
-  else ensureDebianPackage({ name: 'redis-sentinel', program: `/usr/bin/${name}` })
-  return `/usr/bin/${name}`
+function serverProgram(): string {
+  const folders = (process.env['PATH'] ?? '').split(delimiter)
+  const there = ['redis-server', 'valkey-server'].flatMap((name) => folders.map((folder) => join(folder, name)))
+  const found = there.find((path) => existsSync(path))
+  if (found === undefined) ensureDebianPackage({ name: 'redis-server', program: PROGRAM })
+  return found ?? PROGRAM
 }
 
 type Config = Readonly<Record<string, string>>
 
-async function begin(program: string, file: string, dir: string, port: number, config: Config): Promise<ChildProcess> {
+async function begin(
+  program: string,
+  args: readonly string[],
+  dir: string,
+  port: number,
+  config: Config,
+): Promise<ChildProcess> {
   const log = openSync(join(dir, 'redis.log'), 'a')
-  const child = spawn(program, [file], { stdio: ['ignore', log, log], detached: true })
+  const child = spawn(program, args, { stdio: ['ignore', log, log], detached: true })
   closeSync(log)
   child.on('error', () => undefined) // seen as not running below
   child.unref()
