@@ -3,6 +3,8 @@
 import { startEmbedded } from './backends/embedded/start-embedded.ts'
 import { postgres } from './backends/postgres/backend.ts'
 import type { PostgresOptions } from './backends/postgres/backend.ts'
+import { redis } from './backends/redis/backend.ts'
+import type { RedisOptions } from './backends/redis/backend.ts'
 import { MillraceError } from './core/errors.ts'
 import { invalidOption } from './core/names.ts'
 import type { Logger } from './runtime/logger.ts'
@@ -11,6 +13,8 @@ import type { Backend } from './store/ports.ts'
 export interface StoreOptions {
   /** The URL of a PostgreSQL server, or all its options. Without a store of any kind: the embedded one. */
   readonly postgres?: string | Omit<PostgresOptions, 'logger' | 'clock'>
+  /** The URL of a Redis server, or all its options: jobs are kept in Redis alone. */
+  readonly redis?: string | Omit<RedisOptions, 'logger' | 'clock' | 'clockKey'>
   /** The schema of the tables in PostgreSQL. Default `millrace`. */
   readonly schema?: string
   /** Where the embedded PostgreSQL keeps its data. Default `.millrace`. */
@@ -35,15 +39,24 @@ export async function openStores(options: StoreOptions, logger: Logger): Promise
     const server = typeof options.postgres === 'string' ? { url: options.postgres } : options.postgres
     return { connections: { default: postgres({ ...schema, ...server, logger }) }, release: () => Promise.resolve() }
   }
+  if (options.redis !== undefined) {
+    const server = typeof options.redis === 'string' ? { url: options.redis } : options.redis
+    return { connections: { default: redis({ ...server, logger }) }, release: () => Promise.resolve() }
+  }
   const dir = options.dataDir === undefined ? {} : { dir: options.dataDir }
   const server = await startEmbedded({ ...dir, logger })
   logger.info({ dir: server.dir }, 'no store was named: jobs are kept in the embedded PostgreSQL')
   return { connections: { default: postgres({ ...schema, url: server.url, logger }) }, release: () => server.stop() }
 }
 
-/** The stores that were made by hand; null when it is PostgreSQL, embedded or not. */
-function checkStores({ postgres: server, schema, dataDir, backend, connections }: StoreOptions) {
-  const named = Object.entries({ postgres: server, backend, connections }).filter(([, value]) => value !== undefined)
+/** The stores that were made by hand; null when it is PostgreSQL, embedded or not, or Redis. */
+function checkStores({ postgres: server, redis: redisServer, schema, dataDir, backend, connections }: StoreOptions) {
+  const all = { postgres: server, redis: redisServer, backend, connections }
+  const named = Object.entries(all).filter(([, value]) => value !== undefined)
+  if (named.length === 2 && server !== undefined && redisServer !== undefined) {
+    const message = 'PostgreSQL with Redis before it is not there yet: name one of `postgres` and `redis`'
+    throw new MillraceError('NOT_SUPPORTED', message)
+  }
   if (named.length > 1) {
     const names = named.map(([name]) => `\`${name}\``).join(' and ')
     throw new MillraceError('INVALID_OPTION', `createMillrace was given ${names}: pass one of them`)
@@ -51,19 +64,26 @@ function checkStores({ postgres: server, schema, dataDir, backend, connections }
   for (const [name, value] of Object.entries({ schema, dataDir })) {
     if (value !== undefined && (typeof value !== 'string' || value === '')) throw invalidOption(name, value, 'a name')
   }
-  if (schema !== undefined && (backend !== undefined || connections !== undefined)) {
-    throw new MillraceError('INVALID_OPTION', '`schema` is an option of PostgreSQL: a store made by hand has its own')
+  if (schema !== undefined && named.length > 0 && server === undefined) {
+    throw new MillraceError('INVALID_OPTION', '`schema` is an option of PostgreSQL, and another store was named')
   }
   if (dataDir !== undefined && named.length > 0) {
     throw new MillraceError('INVALID_OPTION', '`dataDir` is for the embedded PostgreSQL, and another store was named')
   }
-  if (server !== undefined && typeof server !== 'string' && (typeof server !== 'object' || server === null)) {
+  if (!isAddress(server)) {
     throw invalidOption('postgres', server, "a URL such as 'postgres://user:password@host/database'")
   }
+  if (!isAddress(redisServer))
+    throw invalidOption('redis', redisServer, "a URL such as 'redis://user:password@host:6379/0'")
   if (backend !== undefined) return { default: checkBackend(backend, 'backend') }
   if (connections === undefined) return null
   for (const [name, one] of Object.entries(connections)) checkBackend(one, `connections.${name}`)
   return connections
+}
+
+/** Its text and its options are checked by whoever connects. */
+function isAddress(value: unknown): boolean {
+  return value === undefined || typeof value === 'string' || (typeof value === 'object' && value !== null)
 }
 
 /** `memory` without its parentheses is the usual slip. */

@@ -3,12 +3,13 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { Redis } from 'ioredis'
 import { isRunning } from '../../src/backends/embedded/processes.ts'
 import { freePort } from '../../src/backends/embedded/start-postmaster.ts'
 import { ensureDebianPackage } from './debian-package.ts'
+import { oncePerRun } from './postgres-server.ts'
 import { runDirectory } from './run-directory.ts'
 
 export interface RedisServerOptions {
@@ -54,11 +55,20 @@ const PROGRAM = '/usr/bin/redis-server'
 const READY_MAX_MS = 10_000
 const POLL_MS = 5
 
-/** One server for all test files of a run, with a key prefix of its own for each. */
-let shared: Promise<RedisProcess> | undefined
+export type SharedRedis = Pick<RedisProcess, 'url' | 'port' | 'dir'>
 
-export function sharedRedis(): Promise<RedisProcess> {
-  return (shared ??= startRedis())
+/** The server of this run, started by the first who asks. Leave it as it is: others use it, each under a prefix of its own. */
+export async function sharedRedis(): Promise<SharedRedis> {
+  const home = join(await runDirectory(), 'shared-redis')
+  const file = `${home}.json`
+  const find = (): SharedRedis | undefined =>
+    existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as SharedRedis) : undefined // written below
+  return await oncePerRun(home, find, async () => {
+    const { url, port, dir } = await startRedis({ endsWithProcess: false })
+    writeFileSync(`${file}.new`, JSON.stringify({ url, port, dir }))
+    renameSync(`${file}.new`, file)
+    return { url, port, dir }
+  })
 }
 
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisProcess> {
