@@ -87,7 +87,7 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
   const storeTimeoutMs = parseDuration(options.storeTimeout ?? DEFAULTS.storeTimeoutMs, 'storeTimeout', { minMs: 1 })
   const hub = createEventHub(runtime.logger)
   const policy = systemPolicy(options)
-  const retention = checkRetention(options.retention)
+  checkRetention(options.retention)
   const stores = await openStores(options, runtime.logger)
   const backends = new Set(Object.values(stores.connections))
   const { internals, ...client } = await releasing(stores, async () => {
@@ -114,7 +114,7 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
     middleware: options.use?.run ?? [],
     onFailed: options.onFailed,
     maintenance: options.maintenance ?? true,
-    retention,
+    retention: options.retention,
     storeTimeoutMs,
   })
   let stopping: Promise<void> | undefined

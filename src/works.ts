@@ -9,7 +9,8 @@ import { DEFAULTS, LIMITS } from './core/limits.ts'
 import { checkInteger, checkKnownOptions, checkName, invalidOption } from './core/names.ts'
 import type { SystemPolicy } from './core/policy.ts'
 import { MAINTENANCE_TIMES, createMaintenance } from './maintenance/maintenance.ts'
-import type { RetentionPeriods } from './maintenance/retention-options.ts'
+import { checkRetention } from './maintenance/retention-options.ts'
+import type { RetentionOptions } from './maintenance/retention-options.ts'
 import type { Runtime } from './runtime/runtime.ts'
 import type { Service } from './runtime/service.ts'
 import { tellFailed } from './runtime/verdicts.ts'
@@ -44,7 +45,7 @@ export interface WorksParts {
   readonly middleware: readonly RunMiddleware[]
   readonly onFailed: FailedHook | undefined
   readonly maintenance: boolean
-  readonly retention: RetentionPeriods
+  readonly retention: RetentionOptions | undefined
   readonly storeTimeoutMs: number
 }
 
@@ -166,12 +167,13 @@ export class Works {
     const { internals, runtime, maintenance, retention, onFailed } = this.#parts
     if (!maintenance || this.#maintenance.has(connection)) return
     const { registry, connections, hub } = internals
+    const backend = connections.backend(connection)
     const service = createMaintenance({
       ...MAINTENANCE_TIMES,
       workerTtlMs,
-      retention,
+      retention: checkRetention(retention, backend.capabilities.retention),
       runtime,
-      backend: connections.backend(connection),
+      backend,
       connection,
       events: hub,
       retryOf: (name) => registry.find(name)?.retry,

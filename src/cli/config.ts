@@ -6,10 +6,11 @@ import type { WorkOptions } from '../works.ts'
 
 export type MillraceConfig<Known extends readonly AnyJob[] = readonly AnyJob[]> = Omit<
   MillraceOptions<Known>,
-  'postgres' | 'runtime'
+  'postgres' | 'redis' | 'runtime'
 > & {
   /** As of `createMillrace`; undefined, such as a variable that is not set, is the same as nothing. */
   readonly postgres?: MillraceOptions<Known>['postgres'] | undefined
+  readonly redis?: MillraceOptions<Known>['redis'] | undefined
   /** What `millrace work` and `millrace dev` do when their flags say nothing else. */
   readonly work?: WorkOptions
 }

@@ -24,6 +24,7 @@ export function buildProgram(cli: Cli, version: string): Command {
     .helpCommand('help [command]', 'explain a command')
     .option('--config <file>', 'configuration file; default: millrace.config.ts (.mts, .js, .mjs) here or above')
     .option('--postgres <url>', 'PostgreSQL server; default: MILLRACE_DATABASE_URL, the configuration, DATABASE_URL')
+    .option('--redis <url>', 'Redis server that keeps the jobs; default: MILLRACE_REDIS_URL, the configuration')
     .option('--schema <name>', 'schema in the database; default: MILLRACE_SCHEMA, the configuration, millrace')
     .option('--json', 'one JSON document on stdout, errors as JSON on stderr')
     .option('--no-color', 'no colours; so does NO_COLOR')

@@ -1,5 +1,6 @@
 // A command at work: its Millrace, opened when the command begins and stopped however it ends.
 import { postgres } from '../backends/postgres/backend.ts'
+import { redis } from '../backends/redis/backend.ts'
 import { createMillrace } from '../millrace.ts'
 import type { Millrace } from '../millrace.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -127,6 +128,11 @@ async function openStore(
   if (store.kind === 'postgres') {
     const backend = postgres({ ...store.server, ...looking, logger })
     return { connections: { default: backend }, url: store.server.url, release: nothing }
+  }
+  if (store.kind === 'redis') {
+    const { applicationName } = looking
+    const named = applicationName === undefined ? {} : { applicationName }
+    return { connections: { default: redis({ ...store.server, ...named, logger }) }, release: nothing }
   }
   const server = await parts.startEmbedded({ dir: store.dir, logger })
   const { url, dir } = server

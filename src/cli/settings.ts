@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { PG_MAJOR } from '../backends/embedded/files.ts'
 import type { PostgresOptions } from '../backends/postgres/backend.ts'
+import type { RedisOptions } from '../backends/redis/backend.ts'
 import type { AnyJob } from '../core/definition.ts'
 import type { MillraceOptions } from '../millrace.ts'
 import type { Backend } from '../store/ports.ts'
@@ -18,6 +19,7 @@ import { maskUrls } from './mask.ts'
 export interface GlobalFlags {
   readonly config?: string
   readonly postgres?: string
+  readonly redis?: string
   readonly schema?: string
   readonly json?: boolean
   readonly color?: boolean
@@ -31,7 +33,7 @@ export interface Settings {
   readonly store: StoreChoice
 }
 
-type StoreOption = 'postgres' | 'schema' | 'dataDir' | 'backend' | 'connections'
+type StoreOption = 'postgres' | 'redis' | 'schema' | 'dataDir' | 'backend' | 'connections'
 
 export type StoreChoice = {
   /** For people; a URL has its password masked. */
@@ -40,11 +42,13 @@ export type StoreChoice = {
   readonly from: string
 } & (
   | { readonly kind: 'postgres'; readonly server: PostgresServer }
+  | { readonly kind: 'redis'; readonly server: RedisAddress }
   | { readonly kind: 'embedded'; readonly dir: string; readonly schema?: string }
   | { readonly kind: 'backends'; readonly connections: Readonly<Record<string, Backend>> }
 )
 
 export type PostgresServer = Omit<PostgresOptions, 'logger' | 'clock'>
+export type RedisAddress = Omit<RedisOptions, 'logger' | 'clock' | 'clockKey'>
 
 export interface SettingsNeeds {
   /** This command runs or enqueues jobs, so their definitions must be known. */
@@ -64,8 +68,8 @@ export async function readSettings(
     const message = `${needs.jobs} needs to know your jobs, and there is no ${CONFIG_NAMES[0]} in this folder or above: write one with millrace init, or name one with --config FILE`
     throw new CliError('CONFIG_NOT_FOUND', message)
   }
-  const { work, postgres, schema, dataDir, backend, connections, ...options } = loaded?.config ?? { jobs: [] }
-  const named = { postgres, schema, dataDir, backend, connections }
+  const { work, postgres, redis, schema, dataDir, backend, connections, ...options } = loaded?.config ?? { jobs: [] }
+  const named = { postgres, redis, schema, dataDir, backend, connections }
   const store = chooseStore(io, flags, named, loaded?.path ?? null, needs)
   return { loaded, work, store, options }
 }
@@ -86,19 +90,43 @@ function chooseStore(
     checkUrl(options.url, from)
     return { kind: 'postgres', shown: maskUrls(options.url), from, server: { ...options, ...schema } }
   }
+  const both = (first: string, second: string): CliError =>
+    new CliError(
+      'USAGE',
+      `${first} and ${second} name two stores, and PostgreSQL with Redis before it is not there yet`,
+    )
+  if (flags.postgres !== undefined && flags.redis !== undefined) throw both('--postgres', '--redis')
   if (flags.postgres !== undefined) return postgres(flags.postgres, '--postgres')
-  if (env['MILLRACE_DATABASE_URL']) return postgres(env['MILLRACE_DATABASE_URL'], 'MILLRACE_DATABASE_URL')
+  if (flags.redis !== undefined) return redisChoice(flags.redis, '--redis')
+  const [ledger, alone] = [env['MILLRACE_DATABASE_URL'], env['MILLRACE_REDIS_URL']]
+  if (ledger && alone) throw both('MILLRACE_DATABASE_URL', 'MILLRACE_REDIS_URL')
+  if (ledger) return postgres(ledger, 'MILLRACE_DATABASE_URL')
+  if (alone) return redisChoice(alone, 'MILLRACE_REDIS_URL')
   const own = named.connections ?? (named.backend && { default: named.backend })
   if (own !== undefined) return { kind: 'backends', shown: `the backend of ${file}`, from: file, connections: own }
+  if (named.postgres && named.redis) throw both(`postgres of ${file}`, 'redis')
   if (named.postgres) return postgres(named.postgres, file)
+  if (named.redis) return redisChoice(named.redis, file)
   if (env['DATABASE_URL']) return postgres(env['DATABASE_URL'], 'DATABASE_URL')
   const dir = resolve(path === null ? cwd : dirname(path), named.dataDir ?? '.millrace')
   // Looking at a folder must not start a database in it.
   if (needs.embedded || path !== null || existsSync(join(dir, `pg${PG_MAJOR}`))) {
     return { kind: 'embedded', shown: 'the embedded PostgreSQL', from: 'no store was named', dir, ...schema }
   }
-  const message = `there is no store to work on: pass --postgres URL, set DATABASE_URL, or go to a folder with a ${CONFIG_NAMES[0]}`
+  const message = `there is no store to work on: pass --postgres URL, set DATABASE_URL, pass --redis URL, or go to a folder with a ${CONFIG_NAMES[0]}`
   throw new CliError('NO_STORE', message)
+}
+
+function redisChoice(server: string | RedisAddress, from: string): StoreChoice {
+  const options = typeof server === 'string' ? { url: server } : server
+  const { url, cluster, sentinel } = options
+  if (url !== undefined && !/^rediss?:\/\//i.test(url)) {
+    const message = `${from} does not name a Redis server: write redis://user:password@host:6379/0, or rediss:// for TLS`
+    throw new CliError('USAGE', message)
+  }
+  // What else may be wrong with its options is said by whoever connects.
+  const shown = url ?? (cluster ? `the Redis Cluster ${cluster.join(', ')}` : `the Redis ${sentinel?.name ?? ''}`)
+  return { kind: 'redis', shown: maskUrls(shown), from, server: options }
 }
 
 function checkUrl(url: unknown, from: string): void {

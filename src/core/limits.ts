@@ -32,6 +32,9 @@ export const DEFAULTS = {
   retentionFinishedMs: 30 * 24 * 60 * 60_000,
   retentionFailedMs: 365 * 24 * 60 * 60_000,
   retentionArchiveMs: 183 * 24 * 60 * 60_000,
+  /** Redis keeps everything in memory. */
+  retentionFinishedRedisMs: 60 * 60_000,
+  retentionFailedRedisMs: 7 * 24 * 60 * 60_000,
   retentionLogsMs: 90 * 24 * 60 * 60_000,
   retentionPartitionMs: 7 * 24 * 60 * 60_000,
   deadLetterPruneMs: 30 * 24 * 60 * 60_000,

@@ -3,9 +3,10 @@ import { parseDuration } from '../core/duration.ts'
 import type { Duration } from '../core/duration.ts'
 import { DEFAULTS } from '../core/limits.ts'
 import { checkKnownOptions } from '../core/names.ts'
+import type { DefaultRetention } from '../store/ports.ts'
 
 export interface RetentionOptions {
-  /** Finished jobs, from their end. Default 30 days, failed ones a year. */
+  /** Finished jobs, from their end. Default 30 days, failed ones a year; in Redis an hour and 7 days. */
   readonly completed?: Duration
   readonly failed?: Duration
   readonly cancelled?: Duration
@@ -37,15 +38,24 @@ const OPTIONS = [
 
 const HOUR_MS = 60 * 60_000
 
-export function checkRetention(options: RetentionOptions = {}): RetentionPeriods {
+const OF_THE_SYSTEM: DefaultRetention = {
+  finishedMs: DEFAULTS.retentionFinishedMs,
+  failedMs: DEFAULTS.retentionFailedMs,
+}
+
+/** What nobody says is decided by the store, or else by the system. */
+export function checkRetention(
+  options: RetentionOptions = {},
+  { finishedMs, failedMs } = OF_THE_SYSTEM,
+): RetentionPeriods {
   checkKnownOptions(options, OPTIONS, 'retention')
   const { archive = DEFAULTS.retentionArchiveMs } = options
   const period = (name: 'completed' | 'failed' | 'cancelled' | 'logs', otherwise: number): number =>
     parseDuration(options[name] ?? otherwise, `retention.${name}`)
   return {
-    completedMs: period('completed', DEFAULTS.retentionFinishedMs),
-    failedMs: period('failed', DEFAULTS.retentionFailedMs),
-    cancelledMs: period('cancelled', DEFAULTS.retentionFinishedMs),
+    completedMs: period('completed', finishedMs),
+    failedMs: period('failed', failedMs),
+    cancelledMs: period('cancelled', finishedMs),
     archiveMs: archive === null ? null : parseDuration(archive, 'retention.archive'),
     logsMs: period('logs', DEFAULTS.retentionLogsMs),
     partitionMs: parseDuration(options.partition ?? DEFAULTS.retentionPartitionMs, 'retention.partition', {

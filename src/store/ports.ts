@@ -50,6 +50,14 @@ export interface Capabilities {
   readonly orderedCalls: number
   /** How a thread of its own can keep a worker alive; null: only the main loop can reach the store. */
   readonly threadLiveness: ThreadLiveness | null
+  /** How long finished jobs are kept where nobody says; absent: the defaults of the system. */
+  readonly retention?: DefaultRetention
+}
+
+/** Of a store where room is dear. */
+export interface DefaultRetention {
+  readonly finishedMs: number
+  readonly failedMs: number
 }
 
 /** A module, loadable in a worker thread, whose `createBeat(options)` yields a `WorkerStore['beat']` of its own connection. */

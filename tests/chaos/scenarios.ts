@@ -109,7 +109,8 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'worker-stopped',
     async strike({ workers }) {
-      const victim = workers[0]!
+      // Not the leader of maintenance: its lease would lapse later than the worker's ttl.
+      const victim = workers[1]!
       victim.signal('SIGSTOP')
       const hit = struck([victim.pid])
       await wait(TIMES.ttlMs * 2)

@@ -158,6 +158,23 @@ describe('the store', () => {
     expect(await schemaOf({}, {})).toMatchObject({ server: { schema: 'z' } })
   })
 
+  test('Redis is named by a flag, our variable or the file, and never together with PostgreSQL', async () => {
+    const [one, two] = ['redis://:pw@one', 'rediss://u:pw@two:6380/1']
+    const env = { MILLRACE_REDIS_URL: two, DATABASE_URL: A }
+    const flag = { kind: 'redis', server: { url: one }, from: '--redis', shown: 'redis://:***@one' }
+    expect((await chosen({ redis: one }, env, { postgres: A })).store).toMatchObject(flag)
+    expect((await chosen({}, env, { postgres: A })).store).toMatchObject({ server: { url: two } })
+    const cluster = { cluster: ['redis://:pw@a', 'redis://:pw@b'], prefix: 'jobs' }
+    expect((await chosen({}, { DATABASE_URL: A }, { redis: cluster })).store).toMatchObject({
+      server: cluster,
+      shown: 'the Redis Cluster redis://:***@a, redis://:***@b',
+    })
+    await expect(chosen({ redis: one, postgres: A }, {})).rejects.toThrow('two stores')
+    await expect(chosen({}, { ...env, MILLRACE_DATABASE_URL: A })).rejects.toThrow('two stores')
+    await expect(chosen({}, {}, { redis: one, postgres: A })).rejects.toThrow('two stores')
+    await expect(chosen({ redis: 'http://:pw@one' }, {})).rejects.toThrow('does not name a Redis server')
+  })
+
   test('is shown with its password masked', async () => {
     expect((await chosen({ postgres: A }, {})).store.shown).toBe('postgres://a:***@a/a')
   })

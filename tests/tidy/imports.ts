@@ -33,12 +33,11 @@ const ROOMS: Readonly<Record<string, Room>> = {
   'works.ts': { imports: ['client', 'worker', 'maintenance', 'store', 'runtime', 'core'] },
 }
 
-interface Manifest {
-  readonly dependencies?: Record<string, string>
-  readonly peerDependencies?: Record<string, string>
+/** Peers are optional: whoever imports one loads it when it is needed, and says what is missing. */
+const { dependencies = {}, peerDependencies = {} } = JSON.parse(readText('package.json')) as {
+  dependencies?: Record<string, string>
+  peerDependencies?: Record<string, string>
 }
-const manifest = JSON.parse(readText('package.json')) as Manifest
-const dependencies = { ...manifest.dependencies, ...manifest.peerDependencies }
 
 /** What a file of src imports and should not. */
 export function importProblems(source: Source): readonly string[] {
@@ -74,7 +73,7 @@ function outside(room: Room, { from, typeOnly }: Import, isTest: boolean): strin
   if (room.types?.includes(name)) return typeOnly ? undefined : 'only its types may be used here'
   if (room.modules !== undefined) return room.modules.includes(name) ? undefined : 'not a module this folder may use'
   if (isBuiltin(from)) return from.startsWith('node:') ? undefined : `write node:${from}`
-  return name in dependencies ? undefined : 'not one of the dependencies in package.json'
+  return name in dependencies || name in peerDependencies ? undefined : 'not one of the dependencies in package.json'
 }
 
 /** `core`, `backends/memory`, or the name of a file that lies directly in src. */

@@ -45,7 +45,6 @@ export function hybrid(options: HybridOptions): Backend & Diagnosable {
     name: options.postgres.applicationName ?? 'millrace',
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
     logger,
-    runtime,
   })
   const over = hybridOver({
     runtime,

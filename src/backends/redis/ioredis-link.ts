@@ -1,52 +1,25 @@
-// The link over ioredis: one connection for calls, one for messages. ioredis is an optional peer, loaded on first use.
-// Chosen by measurement: docs/dependencies.md.
-import type { Cluster, Redis } from 'ioredis'
+// The link over ioredis: one connection for calls, one for messages.
 import { MillraceError } from '../../core/errors.ts'
-import { bounded } from '../../runtime/bounded.ts'
-import type { Clock } from '../../runtime/clock.ts'
-import type { Logger } from '../../runtime/logger.ts'
-import { createRuntime } from '../../runtime/runtime.ts'
-import type { Runtime } from '../../runtime/runtime.ts'
-import { serverOf } from './server-url.ts'
-import type { RedisLink, RedisNode, RedisServer, RedisValue } from './link.ts'
+import { systemClock } from '../../runtime/clock.ts'
+import type { Timer } from '../../runtime/clock.ts'
+import { openClient, quitClient } from './ioredis-client.ts'
+import type { Client, ClientOptions } from './ioredis-client.ts'
+import type { RedisLink, RedisNode, RedisValue } from './link.ts'
 import { isNoScript, redisError } from './redis-errors.ts'
 import type { Script } from './script.ts'
 
-export interface LinkOptions {
-  readonly server: RedisServer
-  /** Shown by CLIENT LIST. */
-  readonly name: string
-  readonly connectTimeoutMs: number
-  readonly logger: Logger
-  /** For the waits between tries. */
-  readonly runtime?: Runtime
-}
+export type LinkOptions = ClientOptions
 
-const RECONNECT_MIN_MS = 20
-const RECONNECT_MAX_MS = 1_000
-const QUIT_MAX_MS = 500
+/** A connection that only listens finds out that it is dead by asking. */
+const ASK_EVERY_MS = 30_000
 
 export function createLink(options: LinkOptions): RedisLink {
-  let calls: Redis | Cluster | undefined
-  let messages: Redis | Cluster | undefined
-  let closed = false
-  const isCluster = options.server.cluster !== undefined
+  const calls = oneClient(options, 'calls')
+  const messages = oneClient(options, 'messages')
+  let asking: Timer | undefined
 
-  async function open(role: string): Promise<Redis | Cluster> {
-    const client = await createClient(options, role)
-    // Without a listener the library prints; calls report their own errors, so this is for the log alone.
-    client.on('error', (error: unknown) => options.logger.debug({ error }, 'redis: a connection failed'))
-    try {
-      await client.connect()
-    } catch (error) {
-      client.disconnect()
-      throw redisError(error, 'connecting to Redis')
-    }
-    return client
-  }
-
-  function client(): Redis | Cluster {
-    if (calls !== undefined && !closed) return calls
+  function client(): Client {
+    if (calls.now !== undefined) return calls.now
     throw new MillraceError('STOPPED', 'the Redis backend was stopped, or never started')
   }
 
@@ -66,22 +39,23 @@ export function createLink(options: LinkOptions): RedisLink {
     }
   }
 
+  function askLater(own: Client): void {
+    asking?.cancel()
+    asking = systemClock.timer(ASK_EVERY_MS, () => {
+      if (own.status === 'ready') own.ping().catch(noop)
+      askLater(own)
+    })
+  }
+
   return {
-    isCluster,
+    isCluster: options.server.cluster !== undefined,
     get isConnected() {
-      return calls?.status === 'ready' && !closed
+      return calls.now?.status === 'ready'
     },
-    async connect() {
-      closed = false
-      calls ??= await open('calls')
-    },
+    connect: async () => void (await calls.open()),
     async close() {
-      if (closed) return
-      closed = true
-      const open = [calls, messages].filter((one) => one !== undefined)
-      calls = messages = undefined
-      const { clock } = options.runtime ?? createRuntime()
-      await Promise.all(open.map((one) => quit(one, clock)))
+      asking?.cancel()
+      await Promise.all([calls.close(), messages.close()])
     },
     run: (script, keys, args) => send(script, keys, args, false),
     runBinary: (script, keys, args) => send(script, keys, args, true),
@@ -98,65 +72,62 @@ export function createLink(options: LinkOptions): RedisLink {
       return answers
     },
     async subscribe(channel, onMessage, onBack) {
-      messages ??= await open('messages')
-      const own = messages
+      const own = await messages.open()
+      askLater(own)
       const listener = (from: string, message: string): void => {
         if (from === channel) onMessage(message)
       }
+      // What was said before the server knows of us again is lost, so it comes first; asking twice is harmless.
+      const onReady = (): void => void own.subscribe(channel).then(onBack, noop)
       own.on('message', listener)
-      own.on('ready', onBack)
       try {
         await own.subscribe(channel)
       } catch (error) {
+        own.off('message', listener)
         throw redisError(error, 'subscribe')
       }
+      own.on('ready', onReady)
       return () => {
         own.off('message', listener)
-        own.off('ready', onBack)
+        own.off('ready', onReady)
+        if (own.status === 'ready') own.unsubscribe(channel).catch(noop)
       }
     },
   }
 }
 
-async function createClient(options: LinkOptions, role: string): Promise<Redis | Cluster> {
-  const library = await import('ioredis').catch((cause: unknown) => {
-    throw new MillraceError('REDIS_CLIENT_MISSING', 'Redis needs the package ioredis: run `npm install ioredis`', {
-      cause,
-    })
-  })
-  const { random } = options.runtime ?? createRuntime()
-  const { server, nodes } = serverOf(options.server)
-  const settings = {
-    ...server,
-    connectionName: `${options.name} ${role}`,
-    connectTimeout: options.connectTimeoutMs,
-    lazyConnect: true,
-    disableClientInfo: true,
-    protocol: 2 as const,
-    // Nothing is kept for later or sent again behind our back: see link.ts.
-    enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    retryStrategy: (times: number) => backOff(times, random),
+/** Opened by the first who asks; whoever asks meanwhile gets the same one. */
+function oneClient(options: LinkOptions, role: string) {
+  let opening: Promise<Client> | undefined
+  let now: Client | undefined
+
+  async function open(): Promise<Client> {
+    const own = (opening ??= openClient(options, role))
+    try {
+      const client = await own
+      if (opening === own) return (now = client)
+    } catch (error) {
+      if (opening === own) opening = undefined
+      throw error
+    }
+    throw new MillraceError('STOPPED', 'the Redis backend was stopped while it connected')
   }
-  if (nodes === undefined) return new library.Redis(settings)
-  const { host: _, port: __, ...redisOptions } = settings
-  return new library.Cluster([...nodes], {
-    redisOptions,
-    lazyConnect: true,
-    enableOfflineQueue: false,
-    clusterRetryStrategy: (times: number) => backOff(times, random),
-    // A moved slot is asked for again; a lost connection is not.
-    maxRedirections: 8,
-    retryDelayOnFailover: 0,
-  })
+
+  return {
+    get now() {
+      return now
+    },
+    open,
+    async close() {
+      const own = opening
+      opening = now = undefined
+      const client = await own?.catch(noop)
+      if (client !== undefined) await quitClient(client)
+    },
+  }
 }
 
-function backOff(times: number, random: () => number): number {
-  return Math.min(RECONNECT_MIN_MS * 2 ** Math.min(times - 1, 10), RECONNECT_MAX_MS) * (0.75 + random() / 2)
-}
-
-function mastersOf(client: Redis | Cluster): readonly RedisNode[] {
+function mastersOf(client: Client): readonly RedisNode[] {
   const nodes = 'nodes' in client ? client.nodes('master') : [client]
   return nodes.map((node) => {
     const name = `${node.options.host ?? 'localhost'}:${node.options.port ?? 6379}`
@@ -173,9 +144,4 @@ function mastersOf(client: Redis | Cluster): readonly RedisNode[] {
   })
 }
 
-async function quit(client: Redis | Cluster, clock: Clock): Promise<void> {
-  if (client.status === 'ready') await bounded(clock, QUIT_MAX_MS, 'closing', client.quit()).catch(noop)
-  client.disconnect()
-}
-
-function noop(): void {}
+function noop(): undefined {}

@@ -24,7 +24,10 @@ export interface RedisLink {
   command(name: string, ...args: readonly RedisValue[]): Promise<unknown>
   /** On every master, one after the other: INFO, SCAN, CONFIG GET. One master without Cluster. */
   onMasters<Value>(ask: (node: RedisNode) => Promise<Value>): Promise<readonly Value[]>
-  /** Messages of this channel, also after the connection came back; `onBack` then says that some may be lost. */
+  /**
+   * Messages of this channel, also after the connection came back; `onBack` then says that some may be lost. One
+   * subscriber per channel: what is answered ends the subscription.
+   */
   subscribe(channel: string, onMessage: (message: string) => void, onBack: () => void): Promise<() => void>
 }
 

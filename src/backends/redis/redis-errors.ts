@@ -15,7 +15,16 @@ export function redisError(error: unknown, what: string): MillraceError {
   const said = error instanceof Error ? error.message : String(error)
   const { code, retryable, says } = meaningOf(error, said)
   const message = withoutPasswords(`${what}: ${says} (${said.slice(0, SAID_MAX)})`)
-  return new MillraceError(code, message, { cause: error, retryable })
+  return new MillraceError(code, message, { cause: withoutCommand(error), retryable })
+}
+
+/** The client hangs the whole call on its errors: payloads, and with a login the password. */
+function withoutCommand(error: unknown): unknown {
+  if (typeof error !== 'object' || error === null) return error
+  const { lastNodeError } = error as { readonly lastNodeError?: unknown }
+  if (lastNodeError !== undefined) withoutCommand(lastNodeError)
+  if ('command' in error) Reflect.deleteProperty(error, 'command')
+  return error
 }
 
 export function isNoScript(error: unknown): boolean {
@@ -70,7 +79,8 @@ function meaningOf(error: unknown, said: string): Meaning {
     if (meaning !== undefined) return meaning
   }
   if (/certificate|self.signed|TLS|SSL/i.test(said)) return refused('the TLS connection was refused: check `tls`')
-  if (/closed|writeable|max retries|All sentinels|Failed to refresh|ended/i.test(said)) return LOST
+  if (/writeable/i.test(said)) return unavailable('there is no connection to Redis now')
+  if (/closed|max retries|All sentinels|Failed to refresh|ended|Socket timeout/i.test(said)) return LOST
   if (/timed? ?out/i.test(said)) return timeout('Redis did not answer in time')
   return refused('Redis refused the call')
 }

@@ -153,7 +153,7 @@ async function withMigrator(
   const { store } = await readSettings(io, flags, {}, load)
   const out = outputOf(cli.parts, flags)
   const logger = createLogLines(io, { json: out.json, level: 'info', clock })
-  if (store.kind === 'backends') {
+  if (store.kind === 'backends' || store.kind === 'redis') {
     const message = `${store.shown} has no migrations; pass --postgres URL for those of a database`
     throw new CliError('USAGE', message)
   }

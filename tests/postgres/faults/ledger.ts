@@ -48,10 +48,23 @@ export async function liveJobs(client: pg.Client): Promise<number> {
 }
 
 export async function balance(client: pg.Client, files: LedgerFiles): Promise<Balance> {
-  const { rows } = await client.query<{ id: string; status: string; successes: number; rows: number }>(
+  const { rows } = await client.query<Booked>(
     `select r.id::text, r.status, count(l.id) filter (where l.status = 'success')::int as successes, count(l.id)::int as rows
      from millrace.job_records r left join millrace.job_logs l on l.job_id = r.id group by 1, 2`,
   )
+  return balanceOf(rows, files)
+}
+
+/** What a store says of one job. */
+export interface Booked {
+  readonly id: string
+  readonly status: string
+  /** Rows of its audit trail, and those that say `success`. */
+  readonly rows: number
+  readonly successes: number
+}
+
+export function balanceOf(rows: readonly Booked[], files: LedgerFiles): Balance {
   const jobs = new Map(rows.map((row) => [row.id, row]))
   const acked = ackedIn(files.ledger)
   const asked = new Set(linesOf(files.ledger).map((line) => line.slice(line.indexOf(' ') + 1)))

@@ -5,7 +5,7 @@ import type { RunContext } from '../../../src/index.ts'
 import { isDiagnosable } from '../../../src/store/diagnosis.ts'
 import type { Finding } from '../../../src/store/diagnosis.ts'
 import { backendOf, usePostgres } from './support.ts'
-import type { Place } from './support.ts'
+import type { PostgresPlace } from './support.ts'
 
 const COLUMNS = {
   jobs: `id queue_name name status priority payload attempt_count max_attempts run_at started_at completed_at failed_at
@@ -33,7 +33,7 @@ const count = defineJob({ name: 'count', queue: 'numbers', run: ({ input }: RunC
 const jobs = [send, count] as const
 
 /** Three mails sent, one failed, one for later; a number counted in a batch; a paused queue with one job. */
-async function busyDay(at: Place) {
+async function busyDay(at: PostgresPlace) {
   const mill = await at.process(jobs)
   const worker = await mill.work()
   const sent = await mill.enqueueMany(['ada', 'bob', 'cyd'].map((name) => [send, name] as const))
@@ -169,7 +169,7 @@ describe('postgres', () => {
   })
 })
 
-async function orphans(at: Place): Promise<Finding> {
+async function orphans(at: PostgresPlace): Promise<Finding> {
   const backend = backendOf({ url: at.url })
   await backend.start()
   try {

@@ -1,0 +1,127 @@
+// The Redis backend: everything in Redis, one script per call; time is the server's.
+import { DEFAULTS } from '../../core/limits.ts'
+import { checkKnownOptions, invalidOption } from '../../core/names.ts'
+import { systemClock } from '../../runtime/clock.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { silentLogger } from '../../runtime/logger.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import type { Diagnosable } from '../../store/diagnosis.ts'
+import type { Backend, Capabilities } from '../../store/ports.ts'
+import { redisBatches } from './batches.ts'
+import type { BeatOptions } from './beat.ts'
+import { diagnoseRedis } from './diagnose.ts'
+import { createLink } from './ioredis-link.ts'
+import { redisJobs } from './jobs.ts'
+import { DEFAULT_PREFIX } from './keys.ts'
+import { redisLimits } from './limits.ts'
+import type { RedisServer } from './link.ts'
+import { redisNotes } from './notes.ts'
+import { redisQuery } from './query.ts'
+import { redisQueues } from './queues.ts'
+import { redisSchedules } from './schedules.ts'
+import { warnOfSettings } from './server-settings.ts'
+import { serverOf } from './server-url.ts'
+import { createStore } from './store.ts'
+import { RedisWakeups } from './wakeups.ts'
+import { redisWorkers } from './workers.ts'
+
+export interface RedisOptions extends RedisServer {
+  /** All keys begin with it. Default `millrace`. */
+  readonly prefix?: string
+  /** Shown by CLIENT LIST. Default `millrace`. */
+  readonly applicationName?: string
+  readonly logger?: Logger
+  /** For tests: the clock behind timers; times in the store are always the server's. */
+  readonly clock?: Clock
+  /** For tests: the key that holds the time of the store, in milliseconds. */
+  readonly clockKey?: string
+}
+
+const CONNECT_TIMEOUT_MS = 10_000
+const OPTIONS = [
+  ...['url', 'cluster', 'sentinel', 'username', 'password', 'db', 'tls'],
+  ...['prefix', 'applicationName', 'logger', 'clock', 'clockKey'],
+]
+
+export function redis(options: RedisOptions): Backend & Diagnosable {
+  const { prefix, applicationName, logger, clock, clockKey, ...server } = check(options)
+  const name = applicationName ?? 'millrace'
+  const link = createLink({ server, name, connectTimeoutMs: CONNECT_TIMEOUT_MS, logger: logger ?? silentLogger })
+  const store = createStore({
+    link,
+    prefix: prefix ?? DEFAULT_PREFIX,
+    clock: clock ?? systemClock,
+    logger: logger ?? silentLogger,
+    ...(clockKey !== undefined && { clockKey }),
+  })
+  const wakeups = new RedisWakeups(store)
+  const beat: BeatOptions = { server, prefix: store.keys.prefix, name, connectTimeoutMs: CONNECT_TIMEOUT_MS }
+  const jobs = redisJobs(store)
+  const query = redisQuery(store)
+  let users = 0
+  return {
+    jobs,
+    query,
+    queues: redisQueues(store),
+    schedules: redisSchedules(store, {
+      insert: jobs.insert,
+      read: async (id) => (await query.get([id]))[0] ?? null,
+    }),
+    batches: redisBatches(store),
+    limits: redisLimits(store),
+    workers: redisWorkers(store),
+    notes: redisNotes(store),
+    wakeups,
+    capabilities: capabilitiesOf(link.isCluster, beat),
+    diagnose: diagnoseRedis(store),
+    async start() {
+      users += 1
+      if (users > 1) return link.connect()
+      try {
+        await link.connect()
+        await wakeups.start()
+        await warnOfSettings(link, store.logger)
+      } catch (error) {
+        users -= 1
+        wakeups.close()
+        await link.close()
+        throw error
+      }
+    },
+    async stop() {
+      users = Math.max(users - 1, 0)
+      if (users > 0) return
+      wakeups.close()
+      await link.close()
+    },
+  }
+}
+
+function capabilitiesOf(isCluster: boolean, beat: BeatOptions): Capabilities {
+  return {
+    strictPriority: false,
+    durable: true,
+    transactional: false,
+    atomicAcrossQueues: !isCluster,
+    payloadSearch: false,
+    orderedCalls: 2,
+    threadLiveness: { module: beatModule(), options: beat },
+    retention: { finishedMs: DEFAULTS.retentionFinishedRedisMs, failedMs: DEFAULTS.retentionFailedRedisMs },
+  }
+}
+
+function beatModule(): string {
+  const file = import.meta.url.endsWith('.ts') ? './beat.ts' : './beat.js'
+  return new URL(file, import.meta.url).href
+}
+
+function check(options: RedisOptions): RedisOptions {
+  checkKnownOptions(options, OPTIONS, 'redis')
+  serverOf(options) // throws where the address is none
+  const { prefix } = options
+  // Braces would move the hash tag that keeps a queue in one slot.
+  if (prefix !== undefined && !/^[\w.:-]{1,100}$/.test(prefix)) {
+    throw invalidOption('prefix', prefix, 'letters, digits, `_`, `.`, `:` and `-`, at most 100')
+  }
+  return options
+}

@@ -1,0 +1,76 @@
+// New jobs as the values of scripts: plain ones by queue, the others one by one with their extras as JSON
+// (lua/insert.lua says in which order).
+import type { NewJob } from '../../core/job.ts'
+import type { RedisValue } from './link.ts'
+import { contentOf } from './record.ts'
+import type { Whereabouts } from './whereabouts.ts'
+
+/** Nothing concerns it but its queue: no gate, no key, no batch, no later moment. */
+export function isPlain(job: NewJob): boolean {
+  return (
+    job.unique === undefined &&
+    job.batch === undefined &&
+    job.dependsOn === undefined &&
+    job.group === undefined &&
+    job.limitKey === undefined &&
+    job.schedule === undefined &&
+    job.replayOf === undefined &&
+    job.runAtMs === undefined &&
+    (job.delayMs ?? 0) <= 0
+  )
+}
+
+export interface PlainInsert {
+  readonly args: readonly RedisValue[]
+  /** Of each job of the script, its place in the call. */
+  readonly positions: readonly number[]
+}
+
+export function plainArgs(jobs: readonly NewJob[]): PlainInsert {
+  const byQueue = new Map<string, number[]>()
+  for (const [index, { queue }] of jobs.entries()) {
+    const known = byQueue.get(queue)
+    if (known === undefined) byQueue.set(queue, [index])
+    else known.push(index)
+  }
+  const args: RedisValue[] = ['plain', byQueue.size]
+  const positions: number[] = []
+  for (const [queue, indexes] of byQueue) {
+    args.push(queue, indexes.length, bytesOf(indexes.map((index) => jobs[index]!.id)))
+    for (const index of indexes) {
+      const job = jobs[index]!
+      args.push(job.id, `${job.priority ?? '-'} ${job.maxAttempts ?? '-'}`, contentOf(job))
+      positions.push(index)
+    }
+  }
+  return { args, positions }
+}
+
+function bytesOf(ids: readonly string[]): Buffer {
+  return Buffer.from(ids.join('').replaceAll('-', ''), 'hex')
+}
+
+/** For `inserting.insert` of lua/_insert.lua: a count, then id, content and extras of each. */
+export function insertArgs(jobs: readonly NewJob[], where?: Whereabouts): readonly RedisValue[] {
+  return [jobs.length, ...jobs.flatMap((job) => [job.id, contentOf(job), extrasOf(job, where)])]
+}
+
+export function extrasOf(job: NewJob, where?: Whereabouts): string {
+  const { unique, schedule, dependsOn } = job
+  return JSON.stringify({
+    queue: job.queue,
+    priority: job.priority,
+    attempts: job.maxAttempts,
+    delay: job.delayMs === undefined ? undefined : Math.ceil(job.delayMs),
+    runAt: job.runAtMs === undefined ? undefined : Math.ceil(job.runAtMs),
+    batch: job.batch,
+    inside: job.insideBatch,
+    // With a guess where the parent is.
+    deps: dependsOn?.map(({ parent, onFailure }) => [parent, onFailure, where?.of(parent) ?? '']),
+    group: job.group,
+    limitKey: job.limitKey,
+    unique: unique && { key: unique.key, mode: unique.mode, window: unique.windowMs, on: unique.onDuplicate },
+    schedule: schedule && `${schedule.tickMs} ${schedule.name}`,
+    replayOf: job.replayOf,
+  })
+}

@@ -1,0 +1,39 @@
+-- Names of keys inside scripts: the mirror of keys.ts. ARGV[1] is the prefix; KEYS[1] only says which node runs the script.
+local prefix = ARGV[1]
+local keys = {}
+-- store.ts writes true on a Cluster: a script then touches keys of one queue only (_outbox.lua).
+local is_cluster = false
+
+function keys.queue(queue, part)
+  return prefix .. ':{' .. queue .. '}:' .. part
+end
+
+function keys.job(queue, id)
+  return prefix .. ':{' .. queue .. '}:job:' .. id
+end
+
+function keys.batch(id)
+  return prefix .. ':{batch:' .. id .. '}'
+end
+
+-- Workers, notes and schedules are one slot each.
+function keys.worker(id)
+  return prefix .. ':{workers}:worker:' .. id
+end
+
+-- all, dead, leaders, commands:<id>, cancels:<id>
+function keys.workers(part)
+  return prefix .. ':{workers}:' .. part
+end
+
+function keys.notes(part)
+  return prefix .. ':{notes}:' .. part
+end
+
+function keys.schedules(part)
+  return prefix .. ':{schedules}:' .. part
+end
+
+function keys.of_system(part)
+  return prefix .. ':' .. part
+end

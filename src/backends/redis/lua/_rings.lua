@@ -1,0 +1,33 @@
+-- Hints: gathered while a script works, sent at its end. Refines store/wakeups.ts; listeners are wakeups.ts.
+--   bell: topics joined by newlines, one message per call. `ready:<q>` only if somebody was seen idle there (`parked`).
+--   ends: ids of what has ended, only while somebody watches.
+local rings = { ready = {}, topics = {}, known = {}, ends = {} }
+
+function rings.ring_ready(queue)
+  rings.ready[queue] = true
+end
+
+function rings.ring(topic)
+  if not rings.known[topic] then
+    rings.known[topic] = true
+    rings.topics[#rings.topics + 1] = topic
+  end
+end
+
+function rings.ring_end(id)
+  rings.ends[#rings.ends + 1] = id
+end
+
+function rings.flush()
+  for queue in pairs(rings.ready) do
+    if redis.call('DEL', keys.queue(queue, 'parked')) == 1 then
+      rings.ring('ready:' .. queue)
+    end
+  end
+  if #rings.topics > 0 then
+    redis.call('PUBLISH', keys.of_system('bell'), table.concat(rings.topics, '\n'))
+  end
+  if #rings.ends > 0 and (is_cluster or redis.call('EXISTS', keys.of_system('watchers')) == 1) then
+    redis.call('PUBLISH', keys.of_system('ends'), table.concat(rings.ends, '\n'))
+  end
+end

@@ -1,0 +1,11 @@
+-- batches.create: an id that exists is left as it is. Refines memory/batches.ts.
+--   values: id, fields
+--@include _keys
+--@include _time
+local id = ARGV[2]
+local key = keys.batch(id)
+if redis.call('EXISTS', key) == 0 then
+  redis.call('HSET', key, 'created', string.format('%.0f', now_ms), unpack(ARGV, 3))
+  redis.call('ZADD', keys.of_system('batches'), redis.call('INCR', keys.of_system('batches:last')), id)
+end
+return 1

@@ -1,0 +1,31 @@
+-- jobs.apply and jobs.claim: settle what a worker brings, then claim. Refines memory/claim.ts and memory/settle.ts.
+--   values: template of a completion (JSON), number of sections of plain completions, those sections (_complete.lua),
+--           number of other changes, each as JSON (_settle.lua), and for a claim its values (_claim.lua)
+--   reply:  positions and verdicts of completions that were not applied; verdicts of the other changes; the claim
+--@include _keys
+--@include _time
+--@include _calls
+--@include _rings
+--@include _queues
+--@include _ids
+--@include _args
+--@include _lazy
+--@include _complete
+--@include _claim
+local template = args.next()
+local unapplied, verdicts, position = {}, {}, 0
+for _ = 1, args.number() do
+  position = completing.section(template, unapplied, position)
+end
+for i = 1, args.number() do
+  verdicts[i] = library().settling.settle(cjson.decode(args.next()))
+end
+if loaded then
+  loaded.flush_jobs()
+end
+local reply = { unapplied, verdicts }
+if ARGV[args.at + 1] then
+  reply[3] = claiming.claim()
+end
+flush()
+return wrap(reply)

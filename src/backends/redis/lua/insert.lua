@@ -1,0 +1,33 @@
+-- jobs.insert. Refines memory/insert.ts; the quick way is for jobs that no gate concerns, in queues without limits.
+--   values: 'plain', number of sections, each: queue, n, ids as 16 bytes each in one text, then n times: id, "priority
+--           attempts" (- for the default), content
+--   reply:  positions (from 1) of those that were there already
+--   values: 'any', n, then n times: id, content, extras as JSON
+--   reply:  0, then outcome and id of each; or 1 and the refusal
+--@include _keys
+--@include _time
+--@include _calls
+--@include _rings
+--@include _queues
+--@include _ids
+--@include _args
+--@include _lazy
+--@include _insert-plain
+if args.next() == 'plain' then
+  local known, position = {}, 0
+  for _ = 1, args.number() do
+    position = plain.section(known, position)
+  end
+  flush()
+  return wrap(known)
+end
+local jobs = {}
+for i = 1, args.number() do
+  jobs[i] = { id = args.next(), content = args.next(), x = cjson.decode(args.next()) }
+end
+local refusal, results = library().inserting.insert(jobs)
+if refusal then
+  return wrap({ 1, refusal })
+end
+flush()
+return wrap({ 0, results })

@@ -1,0 +1,94 @@
+// What a job costs on Redis: bytes while it waits, commands while it runs. Both are promises of docs/redis.md, and both
+// are easily lost by a harmless change.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { redis } from '../../src/backends/redis/backend.ts'
+import type { ClaimedJob, JobId, NewJob, WorkerId } from '../../src/core/job.ts'
+import type { Transition } from '../../src/core/transition.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
+import { createIdSource } from '../../src/runtime/runtime.ts'
+import type { Backend } from '../../src/store/ports.ts'
+import { startRedis } from '../support/redis-server.ts'
+import type { RedisProcess } from '../support/redis-server.ts'
+
+const PAYLOAD_BYTES = 200
+const JOBS = 60_000
+const WAITING_BYTES_MAX = 400
+
+const newId = createIdSource(systemClock)
+let server: RedisProcess
+let backend: Backend
+
+beforeAll(async () => {
+  server = await startRedis()
+  backend = redis({ url: server.url })
+  await backend.start()
+})
+
+afterAll(async () => {
+  await backend.stop()
+  await server.stop()
+})
+
+function newJobs(count: number): readonly NewJob[] {
+  const payload = JSON.stringify({ text: 'x'.repeat(PAYLOAD_BYTES - '{"text":""}'.length) })
+  return Array.from({ length: count }, () => ({
+    id: newId() as JobId, // minted here, as the client does
+    queue: 'mail',
+    name: 'send-welcome',
+    payload,
+    timeoutMs: 300_000,
+  }))
+}
+
+async function info(section: string): Promise<string> {
+  return String(await server.command('INFO', section))
+}
+
+async function usedMemory(): Promise<number> {
+  return Number(/^used_memory:(\d+)/m.exec(await info('memory'))?.[1])
+}
+
+/** Calls of each command inside scripts since the last reset. */
+async function commandCalls(): Promise<ReadonlyMap<string, number>> {
+  const lines = [...(await info('commandstats')).matchAll(/^cmdstat_(\w+):calls=(\d+)/gm)]
+  return new Map(lines.map(([, name = '', calls]) => [name, Number(calls)]))
+}
+
+function completion({ id, lease }: ClaimedJob): Transition {
+  const guard = { from: ['running'], lease } as const
+  return { jobId: id, edge: 'complete', guard, to: 'completed', attempt: 'count', ranMs: 1 }
+}
+
+describe('costs', () => {
+  test(`a waiting job with a payload of ${PAYLOAD_BYTES} bytes costs at most ${WAITING_BYTES_MAX} bytes`, async () => {
+    await backend.jobs.insert(newJobs(10))
+    const before = await usedMemory()
+    for (let sent = 0; sent < JOBS; sent += 5_000) await backend.jobs.insert(newJobs(5_000))
+    expect(((await usedMemory()) - before) / JOBS).toBeLessThanOrEqual(WAITING_BYTES_MAX)
+  })
+
+  test('a no-op job takes two commands of its own, the rest is per call', async () => {
+    const worker = newId() as WorkerId // minted here, as the worker does
+    await backend.workers.register({ id: worker, host: 'h', pid: 1, queues: ['mail'], concurrency: 100 })
+    await server.command('CONFIG', 'RESETSTAT')
+    const rounds = 20
+    let settle: readonly Transition[] = []
+    for (let claimNo = 1; claimNo <= rounds; claimNo++) {
+      const { jobs } = await backend.jobs.claim({ worker, claimNo, queues: ['mail'], limit: 100, settle })
+      expect(jobs).toHaveLength(100)
+      settle = jobs.map(completion)
+    }
+    const calls = await commandCalls()
+    const ofJobs = calls.get('hset') ?? 0
+    const others = [...calls].filter(([name]) => !['hset', 'info', 'config'].includes(name))
+    expect(ofJobs).toBeLessThanOrEqual(rounds * (2 * 100 + 3))
+    expect(others.reduce((sum, [, count]) => sum + count, 0)).toBeLessThanOrEqual(rounds * 25)
+  })
+
+  test('an insert takes a handful of commands, whatever the number of jobs', async () => {
+    await server.command('CONFIG', 'RESETSTAT')
+    await backend.jobs.insert(newJobs(1_000))
+    const calls = [...(await commandCalls())].filter(([name]) => !['info', 'config', 'evalsha'].includes(name))
+    expect(calls.reduce((sum, [, count]) => sum + count, 0)).toBeLessThanOrEqual(12)
+  })
+})

@@ -1,0 +1,6 @@
+// Kinds of jobs: what is kept for them across runs, where they live, and that they run without a queue.
+import { describe } from 'vitest'
+import { kinds } from '../../stores/kinds.ts'
+import { useRedisPlaces } from './support.ts'
+
+describe('redis', () => kinds(useRedisPlaces()))
