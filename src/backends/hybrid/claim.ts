@@ -80,12 +80,7 @@ async function takeAll(hybrid: Hybrid, session: Session, request: ClaimRequest):
   }
 }
 
-async function fillBasket(
-  hybrid: Hybrid,
-  session: Session,
-  request: ClaimRequest,
-  basket: Basket,
-): Promise<Basket> {
+async function fillBasket(hybrid: Hybrid, session: Session, request: ClaimRequest, basket: Basket): Promise<Basket> {
   const limit = Math.min(request.limit, LIMITS.claimBatchMax)
   const fromLedger: string[] = []
   for (const name of request.queues) {
