@@ -28,7 +28,7 @@ beforeAll(async () => {
       store,
       ledger,
       race: redisRace({ link, prefix: `t${randomUUID().slice(0, 8)}` }),
-      times: { ...HYBRID_TIMES, watchMs: 2, unbornMs: 20 },
+      times: { ...HYBRID_TIMES, watchMs: 2 },
       threadMonoMs: () => runtime.clock.monoMs(),
     })
   }

@@ -18,7 +18,7 @@ export async function createModelStore(): Promise<TestStore> {
     store: backendOver(world),
     ledger: memoryLedger(world, new LedgerState()),
     race: new MemoryRace(),
-    times: { ...HYBRID_TIMES, watchMs: 2, unbornMs: 20 },
+    times: { ...HYBRID_TIMES, watchMs: 2 },
     threadMonoMs: () => runtime.clock.monoMs(),
   })
   await backend.start()

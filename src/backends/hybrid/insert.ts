@@ -61,6 +61,9 @@ export class Pipes {
   }
 }
 
+/** Instead of a pipe, for a push without tokens. */
+const ASKING = 'ask'
+
 export async function insert(hybrid: Hybrid, jobs: readonly NewJob[]): Promise<InsertReply> {
   const offers = offersFor(hybrid, jobs)
   if (offers === null) return hybrid.store.jobs.insert(jobs)
@@ -115,7 +118,7 @@ function mayBePlain(job: NewJob): boolean {
 function hasRoom(hybrid: Hybrid, jobs: readonly NewJob[], row: DispatchRow, tag: EpochTag, count: number): boolean {
   const { queue } = row
   const known = hybrid.lanes.get(queue, tag)
-  const ask = (): void => hybrid.lanes.ask(queue, () => push(hybrid, queue, tag, hybrid.pipes.take(), [], null))
+  const ask = (): void => hybrid.lanes.ask(queue, () => push(hybrid, queue, tag, ASKING, [], null))
   if (known === null) {
     ask()
     return false
