@@ -1,8 +1,9 @@
 // The command line of the benchmark, as a pure function: arguments in, a plan or a reason to stop out.
 import { parseArgs } from 'node:util'
+import { BACKENDS } from './backends.ts'
 import { SCENARIOS, SYSTEMS } from './catalogue.ts'
 import { allTargets, cellsOf, scenarioOf, targetsOf } from './plan.ts'
-import type { Cell } from './plan.ts'
+import type { Cell, Target } from './plan.ts'
 import { CAP_MS } from './scenario.ts'
 
 export type Command =
@@ -16,7 +17,7 @@ const JOBS_MAX = 100_000_000
 
 export const USAGE = `npm run bench -- [options]
 
-Measures Millrace and its peers on this machine, one after the other, under the same durability.
+Measures Millrace and its peers on this machine, in turns, under the same durability.
 
   --only SYSTEM[:BACKEND],…   measure only these systems
   --scenario NAME,…           run only these scenarios
@@ -27,22 +28,26 @@ Measures Millrace and its peers on this machine, one after the other, under the 
 
 Systems:
 ${Object.entries(SYSTEMS)
-  .map(([name, { backends }]) => `  ${name.padEnd(26)}  ${backends.join(', ')}`)
+  .map(([name, { backends }]) => `  ${name.padEnd(26)}  ${backends.map(nameInUsage).join(', ')}`)
   .join('\n')}
+
+  (on request: measured only when --only names it)
 
 Scenarios:
 ${SCENARIOS.map(({ name, says }) => `  ${name.padEnd(26)}  ${says}`).join('\n')}
 
 How it measures:
-  The first use installs the peers into bench/peers. The benchmark starts its own PostgreSQL; every measurement
-  gets a fresh database and fresh processes, all on the same Node. Systems take turns within a scenario, so that
-  they share the moods of the machine. A backlog is analysed before it is worked off, as autovacuum would do. A job
-  counts as finished when the store says so. A run stops after ${CAP_MS / 1000} s; its rate is then that of the jobs done so
-  far, and the table says so.
+  The first use installs the peers into bench/peers. The benchmark starts its own PostgreSQL and Redis; every
+  measurement gets a fresh database and fresh processes, all on the same Node. Systems take turns within a scenario,
+  so that they share the moods of the machine. Before a backlog is worked off its tables are analysed, as autovacuum
+  would do, and a rewrite of the log of Redis that it caused is over. A job counts as finished when the store says so.
+  A run stops after ${CAP_MS / 1000} s; its rate is then that of the jobs done so far, and the table says so.
 
 Examples:
   npm run bench -- --scenario drain-100 --runs 5
   npm run bench -- --only millrace:memory
+  npm run bench -- --only millrace:redis,bullmq:redis,bee-queue:redis --scenario drain-100
+  npm run bench -- --only bullmq:redis,bullmq:redis-no-aof     what the log of Redis costs
   npm run bench -- --only graphile-worker-tuned,pg-boss --scenario latency-idle,latency-500 --json latency.json
   npm run bench -- --runs 1 --jobs 5000                        a quick look at everything`
 
@@ -66,11 +71,19 @@ export function parseCommand(argv: readonly string[]): Command {
     const targets = values.only === undefined ? allTargets() : list('--only', values.only).flatMap(targetsOf)
     const scenarios = values.scenario === undefined ? SCENARIOS : list('--scenario', values.scenario).map(scenarioOf)
     const cells = cellsOf(targets, scenarios, jobs)
-    if (cells.length === 0) throw new Error(`--scenario ${values.scenario}: needs a database, not memory`)
+    if (cells.length === 0) throw new Error(`--scenario ${values.scenario}: cannot be played on ${backendsOf(targets)}`)
     return { kind: 'run', cells, runs, json: values.json }
   } catch (error) {
     return { kind: 'wrong', message: error instanceof Error ? error.message : String(error) }
   }
+}
+
+function backendsOf(targets: readonly Target[]): string {
+  return [...new Set(targets.map(({ backend }) => backend))].join(', ')
+}
+
+function nameInUsage(backend: string): string {
+  return BACKENDS[backend]?.isOnRequest ? `${backend} (on request)` : backend
 }
 
 function list(flag: string, text: string): readonly string[] {

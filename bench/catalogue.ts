@@ -27,8 +27,6 @@ export const SCENARIOS: readonly Scenario[] = [
 
 export interface SystemEntry {
   readonly backends: readonly string[]
-  /** What survives a crash after an acknowledged write, by backend; stands beside every number. */
-  readonly durability: Readonly<Record<string, string>>
   /** How it is set up, where that is not its default. */
   readonly settings: string
   /** The package of bench/peers whose version counts; absent for Millrace itself. */
@@ -36,32 +34,26 @@ export interface SystemEntry {
   readonly load: () => Promise<System>
 }
 
-const SYNCED = 'fsync, synchronous_commit on'
-
 export const SYSTEMS: Readonly<Record<string, SystemEntry>> = {
   millrace: {
-    backends: ['memory', 'postgres'],
-    durability: { memory: 'none: memory', postgres: SYNCED },
+    backends: ['memory', 'postgres', 'redis', 'redis-no-aof', 'hybrid', 'hybrid-no-aof'],
     settings: 'defaults; schema, timeout, audit trail and all events on',
     load: async () => (await import('./systems/millrace.ts')).millrace,
   },
   'graphile-worker': {
     backends: ['postgres'],
-    durability: { postgres: SYNCED },
     settings: `defaults; pool ${POOL_SIZE}, log off`,
     package: 'graphile-worker',
     load: async () => (await import('./systems/graphile-worker.ts')).graphileWorker,
   },
   'graphile-worker-tuned': {
     backends: ['postgres'],
-    durability: { postgres: SYNCED },
     settings: `localQueue.size 500, completeJobBatchDelay 0, failJobBatchDelay 0; pool ${POOL_SIZE}, log off`,
     package: 'graphile-worker',
     load: async () => (await import('./systems/graphile-worker.ts')).graphileWorkerTuned,
   },
   'pg-boss': {
     backends: ['postgres'],
-    durability: { postgres: SYNCED },
     settings:
       'work: batches of 1000 × 2 workers whatever the concurrency, listen/notify, burstWhenBatchFull; ' +
       `latency: batches of 1000 × 1 worker, listen/notify; enqueue: no notify; pool ${POOL_SIZE}`,
@@ -69,15 +61,15 @@ export const SYSTEMS: Readonly<Record<string, SystemEntry>> = {
     load: async () => (await import('./systems/pg-boss.ts')).pgBoss,
   },
   bullmq: {
-    backends: ['postgres'],
-    durability: { postgres: SYNCED },
-    settings: `createPostgresBackend, removeOnComplete, removeOnFail; pool ${POOL_SIZE}`,
+    backends: ['postgres', 'redis', 'redis-no-aof'],
+    settings: `removeOnComplete, removeOnFail; on PostgreSQL createPostgresBackend, pool ${POOL_SIZE}; on Redis ioredis`,
     package: 'bullmq',
     load: async () => (await import('./systems/bullmq.ts')).bullmq,
   },
-}
-
-/** Backends that keep jobs in a PostgreSQL database. */
-export function usesPostgres(backend: string): boolean {
-  return backend === 'postgres' || backend === 'hybrid'
+  'bee-queue': {
+    backends: ['redis', 'redis-no-aof'],
+    settings: 'removeOnSuccess, removeOnFailure; no events sent or listened to, storeJobs off',
+    package: 'bee-queue',
+    load: async () => (await import('./systems/bee-queue.ts')).beeQueue,
+  },
 }

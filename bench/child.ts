@@ -11,8 +11,9 @@ const RUN_TIMEOUT_MS = 15 * 60_000
 
 export interface Order {
   readonly cell: Cell
-  /** Absent where jobs live in memory. */
-  readonly server?: ServerAddress
+  /** The servers that its backend uses. */
+  readonly postgres?: ServerAddress
+  readonly redis?: ServerAddress
 }
 
 export type Reply = { readonly measurement: Measurement } | { readonly error: string }

@@ -1,12 +1,11 @@
-// The clocks of a measurement: time, processor time of the clients and of the server, and the log that the
-// server wrote. They start together; the time of them all is when `stop` is called.
+// The clocks of a measurement: time, processor time of the clients and of the servers, the log that PostgreSQL wrote
+// and the commands that Redis was sent. They start together; the time of them all is when `stop` is called.
 import type { Crew } from './crew.ts'
 import { nowMs } from './crew.ts'
-import type { Database } from './database.ts'
-import type { Values } from './scenario.ts'
+import type { Stage, Values } from './scenario.ts'
 
 export interface ClockParts {
-  readonly database?: Database | undefined
+  readonly stage: Pick<Stage, 'database' | 'redis'>
   readonly crew?: Crew | undefined
   /** Whether this process does some of the measured work; it always does when the workers are in it. */
   readonly isWorkHere: boolean
@@ -20,34 +19,48 @@ export interface Clocks {
   values(jobs: number): Promise<Values>
 }
 
-export async function startClocks({ database, crew, isWorkHere }: ClockParts): Promise<Clocks> {
+export async function startClocks({ stage: { database, redis }, crew, isWorkHere }: ClockParts): Promise<Clocks> {
   const countsHere = isWorkHere || crew?.isLocal === true
   const crewCpuUs = (await crew?.cpuUs()) ?? 0
   const walBytes = await database?.walBytes()
-  const serverCpuUs = database?.serverCpuUs()
+  const commands = await redis?.commands()
+  const cpuOfServers = (): ServerCpu => ({ postgres: database?.serverCpuUs(), redis: redis?.serverCpuUs() })
+  const serverCpu = cpuOfServers()
   const cpu = process.cpuUsage()
   const startMs = nowMs()
-  let stopped: { readonly ms: number; readonly cpuUs: number; readonly serverCpuUs: number | undefined } | undefined
+  let stopped: { readonly ms: number; readonly cpuUs: number; readonly serverCpu: ServerCpu } | undefined
   return {
     elapsedMs: () => nowMs() - startMs,
     stop() {
       const ms = nowMs() - startMs
       const { user, system } = process.cpuUsage(cpu)
-      stopped = { ms, cpuUs: countsHere ? user + system : 0, serverCpuUs: database?.serverCpuUs() }
+      stopped = { ms, cpuUs: countsHere ? user + system : 0, serverCpu: cpuOfServers() }
     },
     async values(jobs) {
       if (stopped === undefined) throw new Error('the clocks are still running')
       const clientUs = stopped.cpuUs + ((await crew?.cpuUs()) ?? 0) - crewCpuUs
-      const serverUs = difference(stopped.serverCpuUs, serverCpuUs)
+      const postgresUs = difference(stopped.serverCpu.postgres, serverCpu.postgres)
+      const redisUs = difference(stopped.serverCpu.redis, serverCpu.redis)
+      const sent = difference(await redis?.commands(), commands)
       const wal = difference(await database?.walBytes(), walBytes)
       return {
         jobs_per_s: jobs / (stopped.ms / 1000),
         cpu_us_per_job: clientUs / jobs,
-        ...(serverUs !== undefined && { server_cpu_us_per_job: serverUs / jobs }),
+        ...((postgresUs ?? redisUs) !== undefined && {
+          server_cpu_us_per_job: ((postgresUs ?? 0) + (redisUs ?? 0)) / jobs,
+        }),
+        ...(redisUs !== undefined && { redis_cpu_us_per_job: redisUs / jobs }),
+        ...(sent !== undefined && { redis_commands_per_job: sent / jobs }),
         ...(wal !== undefined && { wal_bytes_per_job: wal / jobs }),
       }
     },
   }
+}
+
+/** In microseconds; undefined where there is no such server, or no telling. */
+interface ServerCpu {
+  readonly postgres: number | undefined
+  readonly redis: number | undefined
 }
 
 function difference(after: number | undefined, before: number | undefined): number | undefined {

@@ -3,40 +3,34 @@ import { writeFileSync } from 'node:fs'
 import { ROOT } from '../scripts/compile.ts'
 import { USAGE, parseCommand } from './args.ts'
 import type { Command } from './args.ts'
-import { usesPostgres } from './catalogue.ts'
 import { measureInChild } from './child.ts'
 import { compileChild } from './compile.ts'
 import { preparePeers } from './peers.ts'
 import { turnsOf } from './plan.ts'
 import type { Cell, Turn } from './plan.ts'
-import { startPostgres } from './postgres.ts'
-import type { BenchServer } from './postgres.ts'
 import { reportOf, rowsOf } from './report.ts'
 import type { Measurement } from './scenario.ts'
 import { METRICS, METRIC_NAMES } from './scenario.ts'
+import { startServers } from './servers.ts'
+import type { Servers } from './servers.ts'
 import { digits, textOf } from './table.ts'
 
 async function run({ cells, runs, json }: Extract<Command, { kind: 'run' }>): Promise<void> {
   const peers = await preparePeers(ROOT)
   const script = await compileChild()
-  const needsServer = cells.some(({ backend }) => usesPostgres(backend))
-  if (needsServer) process.stderr.write('starting PostgreSQL and warming its log\n')
-  const server = needsServer ? await startPostgres() : undefined
+  const servers = await startServers(new Set(cells.map(({ backend }) => backend)))
   try {
-    const measurements = await measureAll(turnsOf(cells, runs), runs, server, ({ cell }) =>
-      measureInChild(script, peers, {
-        cell,
-        ...(server && usesPostgres(cell.backend) && { server: { url: server.url, pid: server.pid } }),
-      }),
+    const measurements = await measureAll(turnsOf(cells, runs), runs, servers, ({ cell }) =>
+      measureInChild(script, peers, { cell, ...servers.addressesOf(cell.backend) }),
     )
     const report = reportOf(
       [...measurements].flatMap(([cell, each]) => rowsOf(cell, each)),
-      { peers, server },
+      { peers, ...servers.equipment },
     )
     console.log(`\n${textOf(report)}`)
     if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, null, 2)}\n`)
   } finally {
-    await server?.stop()
+    await servers.stop()
   }
 }
 
@@ -44,7 +38,7 @@ async function run({ cells, runs, json }: Extract<Command, { kind: 'run' }>): Pr
 async function measureAll(
   turns: readonly Turn[],
   runs: number,
-  server: BenchServer | undefined,
+  servers: Servers,
   measure: (turn: Turn) => Promise<Measurement>,
 ): Promise<ReadonlyMap<Cell, readonly Measurement[]>> {
   const done = new Map<Cell, Measurement[]>(turns.map(({ cell }) => [cell, []]))
@@ -64,7 +58,7 @@ async function measureAll(
       done.delete(cell)
       process.exitCode = 1
     }
-    await server?.clean()
+    await servers.clean(cell.backend)
   }
   return done
 }

@@ -1,5 +1,6 @@
 // What is measured, and in which order: scenario by scenario, and within one scenario round by round, each
 // system once per round. A machine that slows down for a minute slows them all, not the one whose turn it was.
+import { BACKENDS, keeperOf } from './backends.ts'
 import { SCENARIOS, SYSTEMS } from './catalogue.ts'
 import type { Scenario } from './scenario.ts'
 
@@ -30,8 +31,8 @@ export function cellsOf(
 ): readonly Cell[] {
   return scenarios.flatMap((scenario) =>
     targets.flatMap(({ system, backend }) => {
-      const usual = backend === 'memory' ? scenario.jobs.memory : scenario.jobs.other
-      // A scenario that memory cannot play.
+      const usual = scenario.jobs[keeperOf(backend)]
+      // A scenario that cannot be played there.
       if (usual === undefined) return []
       return { system, backend, scenario: scenario.name, jobs: Math.min(jobs ?? usual, scenario.jobsMax ?? Infinity) }
     }),
@@ -58,7 +59,9 @@ export function targetsOf(text: string): readonly Target[] {
   if (entry === undefined || rest.length > 0) {
     throw new Error(`--only ${text}: no such system; there are ${Object.keys(SYSTEMS).join(', ')}`)
   }
-  if (backend === undefined) return entry.backends.map((name) => ({ system, backend: name }))
+  if (backend === undefined) {
+    return entry.backends.filter((name) => !BACKENDS[name]?.isOnRequest).map((name) => ({ system, backend: name }))
+  }
   if (entry.backends.includes(backend)) return [{ system, backend }]
   throw new Error(`--only ${text}: ${system} is measured on ${entry.backends.join(', ')}`)
 }

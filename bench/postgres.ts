@@ -1,9 +1,8 @@
 // The one PostgreSQL server of a benchmark: version 18 as the tests start it, with an empty data directory and
-// the default configuration but for what SETTINGS says. It and its data are gone at the end.
+// the default configuration but for what SETTINGS says.
 import { statfsSync } from 'node:fs'
 import { Client } from 'pg'
 import { startTestPostgres } from '../tests/support/postgres-server.ts'
-import { RUN_DIRECTORY_VARIABLE, makeRunDirectory, removeRunDirectory } from '../tests/support/run-directory.ts'
 import { DATABASE_PREFIX } from './database.ts'
 
 const TMPFS_MAGIC = 0x01021994
@@ -27,12 +26,11 @@ export interface BenchServer {
   readonly notes: readonly string[]
   /** Drops the databases of a measurement and writes everything out, so that the next one starts from rest. */
   clean(): Promise<void>
-  stop(): Promise<void>
+  /** Who removes the directory of the run stops it with that. */
+  forget(): void
 }
 
 export async function startPostgres(): Promise<BenchServer> {
-  const directory = await makeRunDirectory()
-  process.env[RUN_DIRECTORY_VARIABLE] = directory
   const { url, pid, dataDir } = await startTestPostgres({ version: 18, settings: SETTINGS })
   // Immediate shutdown, for a benchmark that is interrupted; the next run of any kind removes the files.
   const abandon = (): void => void process.kill(pid, 'SIGQUIT')
@@ -43,10 +41,7 @@ export async function startPostgres(): Promise<BenchServer> {
     version: await withClient(url, checkAndWarm),
     notes: notesOf(dataDir),
     clean: () => withClient(url, dropDatabases),
-    async stop() {
-      process.off('exit', abandon)
-      await removeRunDirectory(directory)
-    },
+    forget: () => void process.off('exit', abandon),
   }
 }
 

@@ -1,11 +1,11 @@
 // Millrace beside each peer of the same run, metric by metric. Above 1 Millrace is better, whichever way the
-// metric counts. What lives in memory alone is not compared with what survives a crash.
+// metric counts. Only what promises the same is compared: what lives in memory with nobody, a log with a log. The
+// hybrid stands between two worlds: beside the queue on Redis that people know, and beside Millrace without Redis.
 import type { Row } from './report.ts'
 import { METRICS } from './scenario.ts'
 import type { Metric } from './scenario.ts'
 
 const OURS = 'millrace'
-const INCOMPARABLE = 'memory'
 
 export interface Ratio {
   readonly scenario: string
@@ -17,12 +17,21 @@ export interface Ratio {
   readonly factor: number
 }
 
+/** By our backend. */
+const IS_COMPARED: Readonly<Record<string, (row: Row) => boolean>> = {
+  postgres: isPeerOn('postgres'),
+  redis: isPeerOn('redis'),
+  'redis-no-aof': isPeerOn('redis-no-aof'),
+  hybrid: isOneOf('bullmq:redis', `${OURS}:postgres`),
+  'hybrid-no-aof': isOneOf('bullmq:redis-no-aof', `${OURS}:postgres`),
+}
+
 export function ratiosOf(rows: readonly Row[]): readonly Ratio[] {
-  const comparable = rows.filter(({ backend }) => backend !== INCOMPARABLE)
-  const ours = comparable.filter(({ system }) => system === OURS)
-  const peers = comparable.filter(({ system }) => system !== OURS)
-  return ours.flatMap((own) =>
-    peers
+  return rows.flatMap((own) => {
+    const isCompared = IS_COMPARED[own.backend]
+    if (own.system !== OURS || isCompared === undefined) return []
+    return rows
+      .filter(isCompared)
       .filter(({ scenario, metric }) => scenario === own.scenario && metric === own.metric)
       .map((peer) => ({
         scenario: own.scenario,
@@ -30,10 +39,18 @@ export function ratiosOf(rows: readonly Row[]): readonly Ratio[] {
         ours: nameOf(own),
         peer: nameOf(peer),
         factor: METRICS[own.metric].better === 'more' ? own.median / peer.median : peer.median / own.median,
-      })),
-  )
+      }))
+  })
 }
 
-function nameOf({ system, backend }: Row): string {
+function isPeerOn(place: string): (row: Row) => boolean {
+  return ({ system, backend }) => system !== OURS && backend === place
+}
+
+function isOneOf(...names: readonly string[]): (row: Row) => boolean {
+  return (row) => names.includes(nameOf(row))
+}
+
+function nameOf({ system, backend }: Pick<Row, 'system' | 'backend'>): string {
   return `${system}:${backend}`
 }

@@ -1,10 +1,12 @@
 // What the benchmark says at the end, for programs. The shape of the JSON is stable; fields are only ever added.
 import { readFileSync } from 'node:fs'
 import { cpus, platform, release, totalmem } from 'node:os'
+import { BACKENDS } from './backends.ts'
 import { SYSTEMS } from './catalogue.ts'
 import type { Peers } from './peers.ts'
 import type { Cell } from './plan.ts'
 import type { BenchServer } from './postgres.ts'
+import type { BenchRedis } from './redis.ts'
 import { CAP_MS, METRICS, METRIC_NAMES } from './scenario.ts'
 import type { Measurement, Metric } from './scenario.ts'
 import { summarise } from './stats.ts'
@@ -34,8 +36,9 @@ export interface Report {
 /** What measured, beside the measured. */
 export interface Equipment {
   readonly peers: Pick<Peers, 'nodeVersion' | 'versions'>
-  /** Absent when nothing needed it. */
-  readonly server?: Pick<BenchServer, 'version' | 'notes'> | undefined
+  /** Absent when nothing needed it, as Redis. */
+  readonly postgres?: Pick<BenchServer, 'version' | 'notes'> | undefined
+  readonly redis?: Pick<BenchRedis, 'version' | 'notes'> | undefined
 }
 
 export function rowsOf(cell: Cell, measurements: readonly Measurement[]): readonly Row[] {
@@ -46,7 +49,7 @@ export function rowsOf(cell: Cell, measurements: readonly Measurement[]): readon
     metric,
     ...summarise(measurements.flatMap(({ values }) => values[metric] ?? [])),
     unit: METRICS[metric].unit,
-    durability: SYSTEMS[cell.system]?.durability[cell.backend] ?? 'unknown',
+    durability: BACKENDS[cell.backend]?.durability ?? 'unknown',
     ...(note !== undefined && { note }),
   }))
 }
@@ -59,7 +62,7 @@ function capNote({ jobs }: Cell, measurements: readonly Measurement[]): string |
   return `stopped by time (${CAP_MS / 1000} s) with ${least === most ? least : `${least} to ${most}`} of ${jobs} jobs done`
 }
 
-export function reportOf(results: readonly Row[], { peers, server }: Equipment): Report {
+export function reportOf(results: readonly Row[], equipment: Equipment): Report {
   const [cpu] = cpus()
   const bySystem = (say: (row: Row) => string): Readonly<Record<string, string>> =>
     Object.fromEntries(results.map((row) => [`${row.system}:${row.backend}`, say(row)]))
@@ -70,22 +73,23 @@ export function reportOf(results: readonly Row[], { peers, server }: Equipment):
       memoryGiB: Math.round(totalmem() / 2 ** 30),
       os: `${platform()} ${release()}`,
     },
-    node: peers.nodeVersion,
-    versions: versionsOf(results, { peers, server }),
+    node: equipment.peers.nodeVersion,
+    versions: versionsOf(results, equipment),
     durability: bySystem(({ durability }) => durability),
     settings: bySystem(({ system }) => SYSTEMS[system]?.settings ?? 'unknown'),
-    notes: server?.notes ?? [],
+    notes: [equipment.postgres, equipment.redis].flatMap((server) => server?.notes ?? []),
     results,
   }
 }
 
-function versionsOf(results: readonly Row[], { peers, server }: Equipment): Readonly<Record<string, string>> {
+function versionsOf(results: readonly Row[], { peers, postgres, redis }: Equipment): Readonly<Record<string, string>> {
   const used = new Set(results.flatMap(({ system }) => SYSTEMS[system]?.package ?? []))
   return {
     millrace: versionOf('../package.json'),
     zod: versionOf('../node_modules/zod/package.json'),
     ...Object.fromEntries(Object.entries(peers.versions).filter(([name]) => used.has(name))),
-    ...(server && { postgresql: server.version, pg: versionOf('../node_modules/pg/package.json') }),
+    ...(postgres && { postgresql: postgres.version, pg: versionOf('../node_modules/pg/package.json') }),
+    ...(redis && { redis: redis.version, ioredis: versionOf('../node_modules/ioredis/package.json') }),
   }
 }
 

@@ -4,9 +4,9 @@ import type { Order, Reply } from './child.ts'
 import type { Measurement } from './scenario.ts'
 import { openStage } from './stage.ts'
 
-async function measure({ cell, server }: Order): Promise<Measurement> {
+async function measure({ cell, ...servers }: Order): Promise<Measurement> {
   const scenario = SCENARIOS.find(({ name }) => name === cell.scenario)!
-  const stage = await openStage({ system: cell.system, backend: cell.backend, aim: scenario.aim, server })
+  const stage = await openStage({ system: cell.system, backend: cell.backend, aim: scenario.aim, servers })
   const measurement = await scenario.run(stage, cell.jobs)
   await stage.close()
   return measurement

@@ -1,6 +1,8 @@
 // What a scenario is, what it plays on and what it answers.
+import type { Keeper } from './backends.ts'
 import type { Crew, CrewOptions } from './crew.ts'
 import type { Database } from './database.ts'
+import type { RedisDatabase } from './redis-database.ts'
 import type { Aim, OpenSystem } from './system.ts'
 
 export const METRICS = {
@@ -10,8 +12,11 @@ export const METRICS = {
   p50_ms: { unit: 'ms', better: 'less' },
   p99_ms: { unit: 'ms', better: 'less' },
   bytes_per_job: { unit: 'bytes', better: 'less' },
+  redis_bytes_per_job: { unit: 'bytes', better: 'less' },
+  redis_commands_per_job: { unit: 'commands', better: 'less' },
   cpu_us_per_job: { unit: 'µs', better: 'less' },
   server_cpu_us_per_job: { unit: 'µs', better: 'less' },
+  redis_cpu_us_per_job: { unit: 'µs', better: 'less' },
   wal_bytes_per_job: { unit: 'bytes', better: 'less' },
 } as const satisfies Readonly<Record<string, { readonly unit: string; readonly better: 'more' | 'less' }>>
 
@@ -30,8 +35,8 @@ export interface Scenario {
   readonly name: string
   readonly says: string
   readonly aim: Aim
-  /** Unless `--jobs` says otherwise, by backend; `other` for those not named. */
-  readonly jobs: { readonly memory?: number; readonly other: number }
+  /** Unless `--jobs` says otherwise, by what keeps them; absent: it cannot be played there. */
+  readonly jobs: Readonly<Partial<Record<Keeper, number>>>
   /** The most it takes, whatever `--jobs` says; absent: no bound of its own. */
   readonly jobsMax?: number
   run(stage: Stage, jobs: number): Promise<Measurement>
@@ -39,9 +44,10 @@ export interface Scenario {
 
 export interface Stage {
   readonly system: OpenSystem
-  /** Absent where jobs live in memory. */
+  /** In PostgreSQL, if the backend uses it. */
   readonly database: Database | undefined
-  /** Workers for this place; with a database in processes of their own. */
+  readonly redis: RedisDatabase | undefined
+  /** Workers for this place; in processes of their own unless jobs live in memory. */
   crew(options: CrewOptions): Promise<Crew>
   /** The same system in another fresh place. */
   another(): Promise<Stage>

@@ -1,10 +1,11 @@
-// What a scenario plays on: a system opened in a fresh place, the database behind it if there is one, and
-// as many workers as it asks for.
+// What a scenario plays on: a system opened in a fresh place, the databases behind it if there are any,
+// and as many workers as it asks for.
 import { SYSTEMS } from './catalogue.ts'
 import { forkedCrew, localCrew } from './crew.ts'
 import type { Crew, CrewOptions } from './crew.ts'
 import { Database } from './database.ts'
-import type { ServerAddress } from './database.ts'
+import type { Order } from './child.ts'
+import { RedisDatabase } from './redis-database.ts'
 import type { Stage } from './scenario.ts'
 import type { Aim, Place } from './system.ts'
 
@@ -12,21 +13,29 @@ export interface StageOptions {
   readonly system: string
   readonly backend: string
   readonly aim: Aim
-  /** Absent where jobs live in memory. */
-  readonly server: ServerAddress | undefined
+  readonly servers: Pick<Order, 'postgres' | 'redis'>
 }
 
 export async function openStage(options: StageOptions): Promise<Stage> {
-  const { server, backend, aim } = options
-  const database = server && (await Database.create(server))
-  const place: Place = { backend, aim, ...(database && { url: database.url }) }
-  const system = await (await SYSTEMS[options.system]!.load()).open(place)
+  const { servers, backend, aim } = options
+  const database = servers.postgres && (await Database.create(servers.postgres))
+  const redis = servers.redis && (await RedisDatabase.open(servers.redis))
+  const place: Place = {
+    backend,
+    aim,
+    ...(database && { url: database.url }),
+    ...(redis && { redisUrl: redis.url }),
+  }
+  const own = await (await SYSTEMS[options.system]!.load()).open(place)
+  const system = redis ? await redis.excusing(own) : own
   const crews: Crew[] = []
   return {
     system,
     database,
+    redis,
     async crew(crewOptions: CrewOptions) {
-      const crew = database ? await forkedCrew(options.system, place, crewOptions) : localCrew(system, crewOptions)
+      const crew =
+        database || redis ? await forkedCrew(options.system, place, crewOptions) : localCrew(system, crewOptions)
       crews.push(crew)
       return crew
     },
@@ -35,6 +44,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       await Promise.all(crews.map((crew) => crew.close()))
       await system.close()
       await database?.close()
+      await redis?.close()
     },
   }
 }

@@ -8,8 +8,9 @@ export interface System {
 
 export interface Place {
   readonly backend: string
-  /** Of the database; absent where jobs live in memory. */
+  /** Of the database in PostgreSQL, if the backend uses it. */
   readonly url?: string
+  readonly redisUrl?: string
   readonly aim: Aim
 }
 

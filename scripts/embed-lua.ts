@@ -6,6 +6,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { literal } from './embed-sql.ts'
 
+const WIDTH = 120
+
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
 export const EMBEDDED_LUA = ['redis', 'hybrid']
@@ -18,7 +20,7 @@ export function renderLua(folder: string): string {
     .filter((name) => name.endsWith('.lua') && !name.startsWith('_'))
     .map((name) => name.replace(/\.lua$/, ''))
     .sort()
-  const entries = names.map((name) => `  ${key(name)}: ${literal(assemble(folder, name))},\n`)
+  const entries = names.map((name) => entry(key(name), literal(assemble(folder, name))))
   return `// Generated from lua/ by \`npm run generate\`. Do not edit.
 /* oxlint-disable */
 export const LUA = {
@@ -43,6 +45,12 @@ function assemble(folder: string, name: string, seen = new Set<string>()): strin
 /** Comments and empty lines are for the reader of the file; the server keeps every byte of a script. */
 function isNoise(line: string): boolean {
   return /^\s*(--.*)?$/.test(line)
+}
+
+/** As the formatter would: it breaks a line that is too long. */
+function entry(name: string, text: string): string {
+  const line = `  ${name}: ${text},\n`
+  return line.length <= WIDTH ? line : `  ${name}:\n    ${text},\n`
 }
 
 function key(name: string): string {

@@ -1,6 +1,8 @@
 // The public face of Millrace. Anything not exported here or from a subpath is internal.
 export { memory } from './backends/memory/backend.ts'
 export type { MemoryOptions } from './backends/memory/backend.ts'
+export { hybrid } from './backends/hybrid/backend.ts'
+export type { ClaimMode, HybridOptions } from './backends/hybrid/backend.ts'
 export { postgres } from './backends/postgres/backend.ts'
 export type { PostgresOptions } from './backends/postgres/backend.ts'
 export { redis } from './backends/redis/backend.ts'

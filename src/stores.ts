@@ -1,6 +1,8 @@
 // Where jobs are kept: the stores that the options of createMillrace name, and with none of them the embedded
 // PostgreSQL.
 import { startEmbedded } from './backends/embedded/start-embedded.ts'
+import { hybrid } from './backends/hybrid/backend.ts'
+import type { HybridOptions } from './backends/hybrid/backend.ts'
 import { postgres } from './backends/postgres/backend.ts'
 import type { PostgresOptions } from './backends/postgres/backend.ts'
 import { redis } from './backends/redis/backend.ts'
@@ -13,8 +15,11 @@ import type { Backend } from './store/ports.ts'
 export interface StoreOptions {
   /** The URL of a PostgreSQL server, or all its options. Without a store of any kind: the embedded one. */
   readonly postgres?: string | Omit<PostgresOptions, 'logger' | 'clock'>
-  /** The URL of a Redis server, or all its options: jobs are kept in Redis alone. */
-  readonly redis?: string | Omit<RedisOptions, 'logger' | 'clock' | 'clockKey'>
+  /**
+   * The URL of a Redis server, or all its options. Alone: jobs are kept in Redis. Beside `postgres`: they are kept there,
+   * and Redis hands them out (`claims`, `window`).
+   */
+  readonly redis?: string | RedisStoreOptions
   /** The schema of the tables in PostgreSQL. Default `millrace`. */
   readonly schema?: string
   /** Where the embedded PostgreSQL keeps its data. Default `.millrace`. */
@@ -24,6 +29,9 @@ export interface StoreOptions {
   /** Several stores by name; one of them is `default`. */
   readonly connections?: Readonly<Record<string, Backend>>
 }
+
+export interface RedisStoreOptions
+  extends Omit<RedisOptions, 'logger' | 'clock' | 'clockKey'>, Pick<HybridOptions, 'claims' | 'window'> {}
 
 export interface Stores {
   readonly connections: Readonly<Record<string, Backend>>
@@ -35,29 +43,37 @@ export async function openStores(options: StoreOptions, logger: Logger): Promise
   const given = checkStores(options)
   if (given !== null) return { connections: given, release: () => Promise.resolve() }
   const schema = options.schema === undefined ? {} : { schema: options.schema }
-  if (options.postgres !== undefined) {
-    const server = typeof options.postgres === 'string' ? { url: options.postgres } : options.postgres
-    return { connections: { default: postgres({ ...schema, ...server, logger }) }, release: () => Promise.resolve() }
-  }
-  if (options.redis !== undefined) {
-    const server = typeof options.redis === 'string' ? { url: options.redis } : options.redis
-    return { connections: { default: redis({ ...server, logger }) }, release: () => Promise.resolve() }
-  }
+  const ledger = typeof options.postgres === 'string' ? { url: options.postgres } : options.postgres
+  const race = typeof options.redis === 'string' ? { url: options.redis } : options.redis
+  const backend = openServers(ledger === undefined ? undefined : { ...schema, ...ledger }, race, logger)
+  if (backend !== undefined) return { connections: { default: backend }, release: () => Promise.resolve() }
   const dir = options.dataDir === undefined ? {} : { dir: options.dataDir }
   const server = await startEmbedded({ ...dir, logger })
   logger.info({ dir: server.dir }, 'no store was named: jobs are kept in the embedded PostgreSQL')
   return { connections: { default: postgres({ ...schema, url: server.url, logger }) }, release: () => server.stop() }
 }
 
+function openServers(
+  ledger: PostgresOptions | undefined,
+  race: RedisStoreOptions | undefined,
+  logger: Logger,
+): Backend | undefined {
+  if (race === undefined) return ledger === undefined ? undefined : postgres({ ...ledger, logger })
+  const { claims, window, ...server } = race
+  const own = { ...(claims !== undefined && { claims }), ...(window !== undefined && { window }) }
+  if (ledger === undefined) return redis({ ...server, ...own, logger })
+  const { prefix, applicationName, ...where } = server
+  const name = applicationName === undefined ? {} : { applicationName }
+  const keys = prefix === undefined ? {} : { prefix }
+  return hybrid({ postgres: { ...name, ...ledger }, redis: where, ...keys, ...own, logger })
+}
+
 /** The stores that were made by hand; null when it is PostgreSQL, embedded or not, or Redis. */
 function checkStores({ postgres: server, redis: redisServer, schema, dataDir, backend, connections }: StoreOptions) {
   const all = { postgres: server, redis: redisServer, backend, connections }
   const named = Object.entries(all).filter(([, value]) => value !== undefined)
-  if (named.length === 2 && server !== undefined && redisServer !== undefined) {
-    const message = 'PostgreSQL with Redis before it is not there yet: name one of `postgres` and `redis`'
-    throw new MillraceError('NOT_SUPPORTED', message)
-  }
-  if (named.length > 1) {
+  const isHybrid = named.length === 2 && server !== undefined && redisServer !== undefined
+  if (named.length > 1 && !isHybrid) {
     const names = named.map(([name]) => `\`${name}\``).join(' and ')
     throw new MillraceError('INVALID_OPTION', `createMillrace was given ${names}: pass one of them`)
   }

@@ -9,6 +9,7 @@ import { untilFinished } from '../bench/finish.ts'
 import { cellsOf, turnsOf } from '../bench/plan.ts'
 import type { Cell } from '../bench/plan.ts'
 import { ratiosOf } from '../bench/ratios.ts'
+import { callsIn, infoField } from '../bench/redis-info.ts'
 import { reportOf, rowsOf } from '../bench/report.ts'
 import type { Row } from '../bench/report.ts'
 import type { Metric } from '../bench/scenario.ts'
@@ -38,10 +39,17 @@ describe('arguments', () => {
       { system: 'millrace', backend: 'memory', scenario: 'footprint', jobs: 50 },
       { system: 'millrace', backend: 'memory', scenario: 'drain-1', jobs: 50 },
     ])
-    expect(cells('--only', 'bullmq,pg-boss', '--scenario', 'drain-1').map(({ system }) => system)).toEqual([
-      'bullmq',
+    expect(cells('--only', 'graphile-worker,pg-boss', '--scenario', 'drain-1').map(({ system }) => system)).toEqual([
+      'graphile-worker',
       'pg-boss',
     ])
+  })
+
+  test('a backend on request is measured only when it is named', () => {
+    const backendsOf = (...argv: string[]) => [...new Set(cells(...argv).map(({ backend }) => backend))]
+    expect(backendsOf()).toEqual(['memory', 'postgres', 'redis', 'hybrid'])
+    expect(backendsOf('--only', 'bee-queue')).toEqual(['redis'])
+    expect(backendsOf('--only', 'bee-queue:redis-no-aof')).toEqual(['redis-no-aof'])
   })
 
   test('a name given twice is measured once', () => {
@@ -49,7 +57,9 @@ describe('arguments', () => {
   })
 
   test('a scenario that waits between jobs bounds their number', () => {
-    expect(cells('--only', 'bullmq', '--scenario', 'latency-idle', '--jobs', '1000000')).toMatchObject([{ jobs: 1000 }])
+    expect(cells('--only', 'bee-queue', '--scenario', 'latency-idle', '--jobs', '1000000')).toMatchObject([
+      { jobs: 1000 },
+    ])
   })
 
   test('runs and the file for the results are taken', () => {
@@ -71,7 +81,8 @@ describe('arguments', () => {
     [['--only', 'millrace:tape'], 'measured on memory'],
     [['--only', 'millrace:memory:x'], 'no such system'],
     [['--only', ','], 'at least one'],
-    [['--only', 'millrace:memory', '--scenario', 'drain-100x2'], 'needs a database'],
+    [['--only', 'millrace:memory', '--scenario', 'drain-100x2'], 'cannot be played on memory'],
+    [['--only', 'bullmq:redis', '--scenario', 'held-transaction'], 'cannot be played on redis'],
     [['--scenario', 'drain-7'], 'no such scenario'],
     [['--runs', '0'], 'whole number'],
     [['--runs', '1.5'], 'whole number'],
@@ -89,7 +100,7 @@ describe('plan', () => {
   const targets = [
     { system: 'millrace', backend: 'memory' },
     { system: 'pg-boss', backend: 'postgres' },
-    { system: 'bullmq', backend: 'postgres' },
+    { system: 'bullmq', backend: 'redis' },
   ]
 
   test('systems take turns within a scenario, and a scenario is done before the next begins', () => {
@@ -111,12 +122,23 @@ describe('plan', () => {
     ])
   })
 
-  test('memory is left out where a scenario needs several processes or a database', () => {
+  test('a backend is left out where a scenario needs several processes or tables', () => {
     const planned = cellsOf(targets, SCENARIOS, undefined)
-    const without = SCENARIOS.filter(
-      ({ name }) => !planned.some(({ backend, scenario }) => backend === 'memory' && scenario === name),
-    )
-    expect(without.map(({ name }) => name)).toEqual(['drain-100x2', 'drain-100-fresh', 'held-transaction'])
+    const without = (backend: string) =>
+      SCENARIOS.map(({ name }) => name).filter(
+        (name) => !planned.some((cell) => cell.backend === backend && cell.scenario === name),
+      )
+    expect(without('memory')).toEqual(['drain-100x2', 'drain-100-fresh', 'held-transaction'])
+    expect(without('redis')).toEqual(['drain-100-fresh', 'held-transaction'])
+    expect(without('postgres')).toEqual([])
+  })
+
+  test('a hybrid plays what PostgreSQL plays, and a backlog on Redis is as long', () => {
+    const jobsOf = (backend: string) =>
+      cellsOf([{ system: 'millrace', backend }], SCENARIOS, undefined).map(({ scenario, jobs }) => ({ scenario, jobs }))
+    expect(jobsOf('hybrid')).toEqual(jobsOf('postgres'))
+    const drains = jobsOf('redis').filter(({ scenario }) => scenario.startsWith('drain-'))
+    expect(drains.map(({ jobs }) => jobs)).toEqual([100_000, 100_000, 100_000, 100_000])
   })
 })
 
@@ -196,6 +218,22 @@ describe('statistics', () => {
   })
 })
 
+describe('what Redis says', () => {
+  const info = '# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n'
+  const stats =
+    '# Commandstats\r\ncmdstat_evalsha:calls=3,usec=9,usec_per_call=3.00,rejected_calls=7\r\n' +
+    'cmdstat_client|setname:calls=1,usec=1\r\ncmdstat_lpush:calls=30,usec=30\r\n'
+
+  test('a field is found by its whole name, and its absence is an error', () => {
+    expect(infoField(info, 'redis_version')).toBe('7.0.15')
+    expect(() => infoField(info, 'redis')).toThrow('has no redis')
+  })
+
+  test('calls of all commands are added, those of subcommands and of scripts too', () => {
+    expect(callsIn(stats)).toBe(34)
+  })
+})
+
 describe('report', () => {
   const cell: Cell = { system: 'pg-boss', backend: 'postgres', scenario: 'drain-1', jobs: 10 }
   const equipment = { peers: { nodeVersion: 'v1.2.3', versions: { 'pg-boss': '9.9.9', bullmq: '8.8.8' } } }
@@ -257,6 +295,32 @@ describe('report', () => {
       { scenario: 'drain-1', metric: 'p99_ms', ours: 'millrace:postgres', peer: 'bullmq:postgres', factor: 0.5 },
     ])
     expect(textOf(reportOf(rows, equipment))).toContain('How many times better millrace:postgres is')
+  })
+
+  test('every row says what its log promises, and a hybrid both', () => {
+    const durabilityOf = (backend: string) => row('millrace', backend, 'jobs_per_s', 1).durability
+    expect(durabilityOf('redis')).toBe('AOF everysec')
+    expect(durabilityOf('redis-no-aof')).toBe('no AOF')
+    expect(durabilityOf('hybrid')).toBe('fsync, synchronous_commit on; Redis: AOF everysec')
+  })
+
+  test('Redis is compared with Redis of the same log, and the hybrid with BullMQ there and with PostgreSQL alone', () => {
+    const rows = [
+      row('millrace', 'redis', 'jobs_per_s', 60),
+      row('millrace', 'hybrid', 'jobs_per_s', 40),
+      row('millrace', 'postgres', 'jobs_per_s', 20),
+      row('bullmq', 'redis', 'jobs_per_s', 10),
+      row('bullmq', 'redis-no-aof', 'jobs_per_s', 15),
+      row('bee-queue', 'redis', 'jobs_per_s', 20),
+      row('pg-boss', 'postgres', 'jobs_per_s', 5),
+    ]
+    expect(ratiosOf(rows).map(({ ours, peer, factor }) => [ours, peer, factor])).toEqual([
+      ['millrace:redis', 'bullmq:redis', 6],
+      ['millrace:redis', 'bee-queue:redis', 3],
+      ['millrace:hybrid', 'millrace:postgres', 2],
+      ['millrace:hybrid', 'bullmq:redis', 4],
+      ['millrace:postgres', 'pg-boss:postgres', 4],
+    ])
   })
 
   test('what lives in memory is not compared with what survives a crash', () => {

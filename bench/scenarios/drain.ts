@@ -11,7 +11,7 @@ export const drainFresh: Scenario = {
   name: 'drain-100-fresh',
   says: 'drain-100 on tables without statistics, as right after a deployment',
   aim: 'throughput',
-  jobs: { other: 100_000 },
+  jobs: { postgres: 100_000 },
   run: (stage, jobs) => measureDrain(stage, jobs, { concurrency: 100, processes: 1, isAnalysed: false }),
 }
 
@@ -22,7 +22,7 @@ export function drain(concurrency: number, processes = 1): Scenario {
     says: `work off a backlog of no-op jobs, concurrency ${concurrency}${each}`,
     aim: 'throughput',
     // Several processes cannot share a memory.
-    jobs: { ...(processes === 1 && { memory: 200_000 }), other: 100_000 },
+    jobs: { ...(processes === 1 && { memory: 200_000 }), redis: 100_000, postgres: 100_000 },
     run: (stage, jobs) => measureDrain(stage, jobs, { concurrency, processes, isAnalysed: true }),
   }
 }
@@ -38,7 +38,7 @@ async function measureDrain(stage: Stage, jobs: number, options: DrainOptions): 
   const crew = await stage.crew(options)
   await fill(stage, jobs)
   if (options.isAnalysed) await database?.analyze()
-  const clocks = await startClocks({ database, crew, isWorkHere: false })
+  const clocks = await startClocks({ stage, crew, isWorkHere: false })
   await crew.start()
   const left = await untilFinished({ system, crew, clocks, handled: jobs, capMs: CAP_MS })
   const values = await clocks.values(jobs - left)

@@ -11,7 +11,7 @@ export const enqueueSingle: Scenario = {
   name: `enqueue-single-${IN_FLIGHT}`,
   says: `one job per call, ${IN_FLIGHT} calls in flight`,
   aim: 'enqueue',
-  jobs: { memory: 200_000, other: 20_000 },
+  jobs: { memory: 200_000, redis: 100_000, postgres: 20_000 },
   run: (stage, jobs) =>
     measureEnqueue(stage, jobs, IN_FLIGHT, 1, ({ system }, first) => system.enqueue(payload(first))),
 }
@@ -20,7 +20,7 @@ export const enqueueBulk: Scenario = {
   name: `enqueue-bulk-${BULK}`,
   says: `${BULK} jobs per call, one call in flight`,
   aim: 'enqueue',
-  jobs: { memory: 200_000, other: 100_000 },
+  jobs: { memory: 200_000, redis: 100_000, postgres: 100_000 },
   run: (stage, jobs) =>
     measureEnqueue(stage, jobs, 1, BULK, ({ system }, first, count) => system.enqueueMany(payloads(first, count))),
 }
@@ -32,7 +32,7 @@ async function measureEnqueue(
   jobsPerCall: number,
   call: (stage: Stage, first: number, count: number) => Promise<void>,
 ): Promise<Measurement> {
-  const clocks = await startClocks({ database: stage.database, isWorkHere: true })
+  const clocks = await startClocks({ stage, isWorkHere: true })
   let next = 0
   let done = 0
   const produce = async (): Promise<void> => {

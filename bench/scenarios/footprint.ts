@@ -1,5 +1,6 @@
-// What a waiting job costs: bytes on disk of the tables, indexes and logs of the system, or heap of this
-// process where jobs live in memory, garbage collected before and after.
+// What a waiting job costs: bytes on disk of the tables, indexes and logs of the system, memory of Redis, or heap of
+// this process where jobs live in memory, garbage collected before and after. A hybrid pays twice: `bytes_per_job` is
+// the sum, and what lies in Redis stands beside it.
 import { fill } from '../backlog.ts'
 import type { Scenario, Stage } from '../scenario.ts'
 
@@ -7,18 +8,34 @@ export const footprint: Scenario = {
   name: 'footprint',
   says: 'bytes per waiting job of about 200 bytes of payload, on disk or in memory',
   aim: 'enqueue',
-  jobs: { memory: 100_000, other: 100_000 },
+  jobs: { memory: 100_000, redis: 100_000, postgres: 100_000 },
   async run(stage, jobs) {
     // The first jobs also load code and grow pools; that is not the price of a job.
     await fill(stage, 1000)
     const before = await usedBytes(stage)
     await fill(stage, jobs)
-    return { values: { bytes_per_job: ((await usedBytes(stage)) - before) / jobs } }
+    const after = await usedBytes(stage)
+    const redisBytes = after.redis - before.redis
+    return {
+      values: {
+        bytes_per_job: (after.other - before.other + redisBytes) / jobs,
+        ...(stage.redis && { redis_bytes_per_job: redisBytes / jobs }),
+      },
+    }
   },
 }
 
-async function usedBytes({ database }: Stage): Promise<number> {
-  return database ? database.sizeBytes() : heapUsed()
+interface UsedBytes {
+  readonly redis: number
+  readonly other: number
+}
+
+async function usedBytes({ database, redis }: Stage): Promise<UsedBytes> {
+  const isHere = database === undefined && redis === undefined
+  return {
+    redis: (await redis?.usedBytes()) ?? 0,
+    other: isHere ? heapUsed() : ((await database?.sizeBytes()) ?? 0),
+  }
 }
 
 function heapUsed(): number {

@@ -16,7 +16,7 @@ export const heldTransaction: Scenario = {
   name: 'held-transaction',
   says: `rate of the last of ${ROUNDS} rounds while a snapshot is held, and its ratio to the same without`,
   aim: 'throughput',
-  jobs: { other: 180_000 },
+  jobs: { postgres: 180_000 },
   async run(stage, jobs) {
     const roundJobs = Math.ceil(jobs / ROUNDS)
     const other = await stage.another()
@@ -58,7 +58,7 @@ class Side {
     // Every round begins with the same backlog, also when the time of the one before was over too early.
     await fill(this.#stage, this.#roundJobs - this.#left)
     await database?.analyze()
-    const clocks = await startClocks({ database, crew, isWorkHere: false })
+    const clocks = await startClocks({ stage: this.#stage, crew, isWorkHere: false })
     await crew.start()
     const left = await untilFinished({ system, crew, clocks, handled: this.done + this.#roundJobs, capMs: CAP_MS })
     const { jobs_per_s: rate = 0 } = await clocks.values(this.#roundJobs - left)

@@ -18,13 +18,13 @@ export const produceConsume: Scenario = {
   name: 'produce-consume',
   says: `produce in bulk of ${BULK} and work, concurrency ${CONCURRENCY}, at the same time`,
   aim: 'throughput',
-  jobs: { memory: 200_000, other: 50_000 },
+  jobs: { memory: 200_000, redis: 50_000, postgres: 50_000 },
   async run(stage, jobs) {
-    const { system, database } = stage
+    const { system } = stage
     const crew = await stage.crew({ concurrency: CONCURRENCY })
     const warmUp = Math.min(WARM_UP_MAX, jobs)
     await fill(stage, warmUp)
-    const parts = { database, crew, isWorkHere: true }
+    const parts = { stage, crew, isWorkHere: true }
     const warming = await startClocks(parts)
     await crew.start()
     const cold = await untilFinished({ system, crew, clocks: warming, handled: warmUp, capMs: CAP_MS })

@@ -10,7 +10,7 @@ const QUEUE = 'bench'
 const UNFINISHED = JOB_STATUSES.filter((status) => !isFinal(status))
 
 export const millrace: System = {
-  async open({ backend, url }) {
+  async open({ backend, url, redisUrl }) {
     let onStart: ((seq: number) => void) | undefined
     const noop = defineJob({
       name: 'noop',
@@ -19,7 +19,8 @@ export const millrace: System = {
       timeout: '30s',
       run: ({ input }) => onStart?.(input.seq),
     })
-    const store = backend === 'memory' ? { backend: memory() } : { [backend]: url }
+    const servers = { ...(url !== undefined && { postgres: url }), ...(redisUrl !== undefined && { redis: redisUrl }) }
+    const store = backend === 'memory' ? { backend: memory() } : servers
     const mill = await createMillrace({ jobs: [noop], ...store })
     let events = 0
     for (const name of EVENT_NAMES) mill.on(name, () => void (events += 1))

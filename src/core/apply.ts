@@ -34,9 +34,14 @@ export function chooses(job: JobState, transition: Transition): Transition {
 
 function guardHolds(job: JobState, { guard, edge }: Transition): boolean {
   if (isPlanted('expire-without-status') && (edge === 'expire' || edge === 'expireForGood')) return true
-  if (!guard.from.includes(job.status)) return false
+  if (!guard.from.includes(job.status) && !isUnmarkedRun(job, guard)) return false
   if (guard.orphanOf !== undefined && guard.orphanOf !== job.orphanOf) return false
   return guard.lease === undefined || guard.lease === job.lease || isPlanted('settle-without-lease')
+}
+
+/** Hybrid: a run whose lease is named may not have been marked yet. */
+function isUnmarkedRun({ status }: JobState, { from, lease }: Transition['guard']): boolean {
+  return status === 'dispatched' && lease !== undefined && from.includes('running')
 }
 
 function wasApplied(job: JobState, transition: Transition): boolean {

@@ -32,21 +32,28 @@ export function checkChange(before: JobFacts | null, after: JobFacts, nowMs: num
   if (after.attemptCount > after.maxAttempts) return `attempt ${after.attemptCount} of ${after.maxAttempts}`
   if (before === null) return isFinal(after.status) || after.status === 'running' ? `was born ${after.status}` : null
   const move = `${before.status}→${after.status}`
-  if (before.status !== after.status && !LEGAL_MOVES.has(move)) return `moved ${move}, which no edge allows`
+  // Hybrid: a run may end before anybody has marked it.
+  const asRun = before.status === 'dispatched' && LEGAL_MOVES.has(`running→${after.status}`)
+  if (before.status !== after.status && !LEGAL_MOVES.has(move) && !asRun) return `moved ${move}, which no edge allows`
   if (after.lease < before.lease) return `its lease went back from ${before.lease} to ${after.lease}`
   if (after.enqueuedAtMs !== before.enqueuedAtMs) return 'the time of its first enqueue changed'
-  if (after.status === 'running' && before.status !== 'running') {
+  const isMark = before.status === 'dispatched' && after.status === 'running' && after.lease === before.lease
+  if (isLeased(after.status) && !isLeased(before.status) && !isMark) {
     if (after.lease <= before.lease) return `was claimed under lease ${after.lease} after ${before.lease}`
     if (after.runAtMs > nowMs) return `was claimed ${after.runAtMs - nowMs} ms before its time`
   }
-  if (before.cancelRequested && before.status === 'running' && isWaiting(after.status)) {
+  if (before.cancelRequested && isLeased(before.status) && isWaiting(after.status)) {
     return `goes on as ${after.status} although cancellation was asked for`
   }
   return null
 }
 
 function isWaiting(status: JobStatus): boolean {
-  return !isFinal(status) && status !== 'running'
+  return !isFinal(status) && !isLeased(status)
+}
+
+function isLeased(status: JobStatus): boolean {
+  return status === 'running' || status === 'dispatched'
 }
 
 const COUNTING: ReadonlySet<string> = new Set(['success', 'retry', 'failed', 'expired'])

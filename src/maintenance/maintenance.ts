@@ -15,16 +15,23 @@ export const MAINTENANCE_TIMES = {
   leaderTtlMs: DEFAULTS.leaderTtlMs,
 } as const
 
+/** How long the services of a backend may be without a leader. */
+const UPKEEP_TTL_MS = 3_000
+
 export function createMaintenance(options: MaintenanceOptions): Service {
   const { runtime, backend, leaderTtlMs: ttlMs } = options
   const leader = createLeader({ runtime, workers: backend.workers, role: 'maintenance', ttlMs })
   const isLeading = (): boolean => leader.isLeading()
-  const services: readonly Service[] = [
+  const services: Service[] = [
     createPromoter(options, isLeading),
     createRescuer(options, isLeading),
     createScheduler(options, isLeading),
     createPruner(options, isLeading),
   ]
+  // What a backend needs done all the time waits for no long lease.
+  const dispatcher = createLeader({ runtime, workers: backend.workers, role: 'dispatch', ttlMs: UPKEEP_TTL_MS })
+  const upkeep = backend.upkeep?.({ isLeading: () => dispatcher.isLeading() }) ?? []
+  if (upkeep.length > 0) services.push(dispatcher, ...upkeep)
   return {
     async start() {
       await leader.start()

@@ -22,6 +22,8 @@ export interface BeatThreadData {
 
 export interface BeatConnection {
   beat(request: BeatState & { readonly id: string }): Promise<unknown>
+  /** It may find out something between two beats that should not wait for the next. */
+  onUrgent?(beatNow: () => void): void
   close(): Promise<void>
 }
 
@@ -90,6 +92,7 @@ async function main(port: NonNullable<typeof parentPort>, data: BeatThreadData):
       void connection.close().finally(() => port.close())
     }
   })
+  connection.onUrgent?.(() => schedule(0))
   await pass()
 }
 

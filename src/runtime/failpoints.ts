@@ -17,6 +17,23 @@ export const FAILPOINTS = [
   'rescuer.before-declare',
   'rescuer.before-apply',
   'scheduler.before-fire',
+  /** Hybrid. A producer dies with a lease minted and its token not pushed. */
+  'hybrid.after-mint',
+  'hybrid.before-push',
+  /** A worker dies before its tokens were taken, with tokens nobody else knows of, or with fields that are done. */
+  'hybrid.before-take',
+  'hybrid.after-take',
+  'hybrid.after-settle',
+  'hybrid.before-give-back',
+  /** Whoever flips dies with an epoch that nobody has opened, or that nobody knows is open. */
+  'hybrid.after-flip',
+  'hybrid.after-open',
+  /** A leader dies in the middle of its work. */
+  'hybrid.relay-minted',
+  'hybrid.reconciled',
+  'hybrid.bequeathed',
+  /** An operator dies with a token revoked and its row unchanged. */
+  'hybrid.after-revoke',
 ] as const
 
 export type Failpoint = (typeof FAILPOINTS)[number]

@@ -16,6 +16,11 @@ export interface BeatThreadEvents {
 /** How often the main loop shows that it turns. */
 const TICK_MS = 100
 
+/** Milliseconds on the monotonic clock that all threads of the process share. */
+export function threadsMonoMs(): number {
+  return Number(process.hrtime.bigint()) / 1_000_000
+}
+
 export function startBeatThread(data: Omit<BeatThreadData, 'tick'>, events: BeatThreadEvents): BeatThread {
   const tick = new SharedArrayBuffer(4)
   const counter = new Int32Array(tick)

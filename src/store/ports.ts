@@ -9,7 +9,7 @@ import type { NoteStore } from './note-store.ts'
 import type { QueueStore } from './queue-store.ts'
 import type { ScheduleStore } from './schedule-store.ts'
 import type { Wakeups } from './wakeups.ts'
-import type { WorkerStore } from './worker-store.ts'
+import type { BeatReply, WorkerStore } from './worker-store.ts'
 
 export interface Backend {
   readonly jobs: JobStore
@@ -27,6 +27,8 @@ export interface Backend {
    * when that is none. There exactly when `capabilities.transactional`.
    */
   readonly inside?: (tx: unknown) => InsideTransaction
+  /** Services that maintenance runs with its own; `isLeading` says whether this process should act. */
+  readonly upkeep?: (request: UpkeepRequest) => readonly Upkeep[]
   /** Open connections; idempotent. */
   start(): Promise<void>
   /** Close them; idempotent; calls after it fail with STOPPED. */
@@ -62,6 +64,20 @@ export interface DefaultRetention {
 export interface ThreadLiveness {
   readonly module: string
   readonly options: unknown
+  /** Where each life has a thread with options of its own: these; null: that life has none. */
+  readonly ofLife?: (worker: WorkerId) => Pick<ThreadLiveness, 'module' | 'options'> | null
+  /** The thread has heard from the store. */
+  readonly onReply?: (worker: WorkerId, reply: BeatReply) => void
+}
+
+/** What a backend has to do now and then beside the work of maintenance, which starts and stops it. */
+export interface Upkeep {
+  start(): Promise<void>
+  stop(): Promise<void>
+}
+
+export interface UpkeepRequest {
+  readonly isLeading: () => boolean
 }
 
 /** Both take effect with the commit and not without it. Nothing is repeated: after an error only a rollback works. */

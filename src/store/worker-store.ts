@@ -49,6 +49,8 @@ export interface BeatReply {
   /** Runs of this worker for which cancellation was asked. */
   readonly cancels: readonly LeaseRef[]
   readonly commands: readonly { readonly no: number; readonly command: WorkerCommand }[]
+  /** Runs that this worker no longer owns, as found out since its last beat. */
+  readonly lost?: readonly LeaseRef[]
 }
 
 export type WorkerCommand = { readonly kind: 'quiet' } | { readonly kind: 'resume' } | { readonly kind: 'stop' }

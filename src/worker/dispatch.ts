@@ -22,8 +22,6 @@ export interface DispatchOptions {
   readonly giveBack: (run: JobRun) => void
   /** More jobs could be used than before. */
   readonly onRoom: () => void
-  /** No job has a slot any more. */
-  readonly onIdle: () => void
 }
 
 /** Runs are prefetched only while the average run is this short: a longer one would keep others waiting. */
@@ -43,6 +41,7 @@ export class Dispatch implements SlotUser {
   #starting = false
   #ageTimer: Timer | undefined
   #averageRunMs = Infinity
+  #onIdle: (() => void) | undefined
 
   constructor(options: DispatchOptions) {
     this.#options = options
@@ -154,7 +153,21 @@ export class Dispatch implements SlotUser {
       this.#alone = undefined
       slots.release(this)
     }
-    if (this.#running === 0) this.#options.onIdle()
+    if (this.#running === 0) this.#onIdle?.()
+  }
+
+  /** Resolves when no job has a slot any more, or when the time is up; answers which. */
+  async idleWithin(limitMs: number): Promise<boolean> {
+    if (this.#running === 0) return true
+    const { clock } = this.#options.runtime
+    return new Promise((resolve) => {
+      const timer = clock.timer(limitMs, () => this.#onIdle?.(), { keepAlive: true })
+      this.#onIdle = () => {
+        this.#onIdle = undefined
+        timer.cancel()
+        resolve(this.#running === 0)
+      }
+    })
   }
 
   onSlot(): void {

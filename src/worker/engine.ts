@@ -74,7 +74,6 @@ export class Engine {
   readonly #rateGate: RateGateOptions
   #state: 'idle' | 'working' | 'quiet' | 'draining' | 'stopped' = 'idle'
   #rotation = 0
-  #onQuiet: (() => void) | undefined
 
   constructor(options: EngineOptions) {
     this.#options = options
@@ -103,7 +102,6 @@ export class Engine {
       takeTokens: (runs) => void takeTokens(runs, this.#rateGate),
       giveBack: (run) => this.#settle(run, { kind: 'returned' }),
       onRoom: () => this.#pump.wake(),
-      onIdle: () => this.#onQuiet?.(),
     })
     this.#rateGate = {
       runtime,
@@ -145,6 +143,7 @@ export class Engine {
       worker: { host: options.host.name, pid: options.host.pid, queues: options.queues, concurrency: slots.max },
       running: () => this.#dispatch.running,
       onCancels: (cancels) => this.#cancel(cancels),
+      onLeasesLost: (lost) => this.#leasesLost(lost),
       onCommand: ({ kind }) =>
         kind === 'stop' ? options.onStopCommand() : kind === 'quiet' ? this.quiet() : this.resume(),
       onLost: (id, reason) => this.#lost(id, reason),
@@ -196,11 +195,11 @@ export class Engine {
     this.#poller.stop()
     this.#dispatch.returnBuffered()
     if (wasStarted) {
-      if (!(await this.#quietWithin(deadlineMs))) {
+      if (!(await this.#dispatch.idleWithin(deadlineMs))) {
         const reason = new MillraceError('STOPPED', 'the worker is stopping and its deadline has passed')
         for (const run of this.#runs.values())
           this.#abort(run, { reason, outcome: { kind: 'release', reason: 'the worker stopped' } })
-        await this.#quietWithin(times.abortGraceMs * 2)
+        await this.#dispatch.idleWithin(times.abortGraceMs * 2)
       }
       // Everything decided gets its verdict, as far as the store answers.
       const flushed = Promise.all([this.#pump.flushed(), this.#completions.flushed()])
@@ -363,6 +362,15 @@ export class Engine {
     }
   }
 
+  #leasesLost(lost: readonly LeaseRef[]): void {
+    for (const { jobId, lease } of lost) {
+      const run = this.#runs.get(jobId)
+      if (run === undefined || run.over || run.claimed.lease !== lease) continue
+      if (run.state === 'running') this.#leaseLost(run, 'the store has given it to somebody else')
+      else if (run.state === 'buffered') this.#dispatch.returnBuffered((one) => one === run)
+    }
+  }
+
   #lost(worker: WorkerId, reason: string): void {
     this.#options.runtime.logger.error({ worker, reason }, 'the worker lost its life; handlers are aborted')
     this.#options.events.emit('workerLost', { worker, reason })
@@ -382,18 +390,5 @@ export class Engine {
   #queuesChanged(): void {
     this.#dispatch.returnBuffered((run) => this.#queues.isPaused(run.claimed.queue))
     this.#poller.expect()
-  }
-
-  async #quietWithin(limitMs: number): Promise<boolean> {
-    if (this.#dispatch.running === 0) return true
-    const { clock } = this.#options.runtime
-    return new Promise((resolve) => {
-      const timer = clock.timer(limitMs, () => this.#onQuiet?.(), { keepAlive: true })
-      this.#onQuiet = () => {
-        this.#onQuiet = undefined
-        timer.cancel()
-        resolve(this.#dispatch.running === 0)
-      }
-    })
   }
 }

@@ -26,6 +26,8 @@ export interface HeartbeatOptions {
   readonly marginMs: number
   readonly running: () => number
   readonly onCancels: (cancels: readonly LeaseRef[]) => void
+  /** These runs belong to somebody else by now. */
+  readonly onLeasesLost: (lost: readonly LeaseRef[]) => void
   readonly onCommand: (command: WorkerCommand) => void
   /** The trust window opened, for the first time or again. */
   readonly onTrusted: () => void
@@ -67,6 +69,7 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
     const wasTrusted = trust.isHeld()
     trust.renew(startedMs)
     if (!wasTrusted && trust.isHeld()) options.onTrusted()
+    if (reply.lost !== undefined) options.onLeasesLost(reply.lost)
     if (reply.cancels.length > 0) options.onCancels(reply.cancels)
     for (const { no, command } of reply.commands) {
       if (no <= commandsSeen) continue
@@ -142,6 +145,7 @@ function threadSource(
   beatHere: () => Promise<void>,
 ): BeatSource {
   const { runtime, periodMs, marginMs, worker } = options
+  const { module, options: threadOptions } = liveness.ofLife?.(worker) ?? liveness
   const fallback = loopSource(options, beatHere)
   let thread: ReturnType<typeof startBeatThread> | undefined
   let isStopped = false
@@ -151,12 +155,16 @@ function threadSource(
   /** Ready is when the thread has beaten once, or when it is known that it will not. */
   const begin = (onReady: () => void): void => {
     thread = startBeatThread(
-      { ...liveness, worker, periodMs, timeoutMs: Math.max(marginMs, 100) },
+      { module, options: threadOptions, worker, periodMs, timeoutMs: Math.max(marginMs, 100) },
       {
         onMessage(message, ageMs) {
           hasSpoken = true
           if (message.kind === 'failed') runtime.logger.warn({ worker, error: message.message }, 'a heartbeat failed')
-          else take(message.reply as BeatReply, runtime.clock.monoMs() - ageMs) // passed through by our own thread
+          else {
+            const reply = message.reply as BeatReply // passed through by our own thread
+            liveness.onReply?.(worker, reply)
+            take(reply, runtime.clock.monoMs() - ageMs)
+          }
           thread?.send({ kind: 'state', ...state() })
           onReady()
         },

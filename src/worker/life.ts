@@ -24,6 +24,7 @@ export interface LifeOptions {
   readonly worker: Omit<NewWorker, 'id'>
   readonly running: () => number
   readonly onCancels: (cancels: readonly LeaseRef[]) => void
+  readonly onLeasesLost: (lost: readonly LeaseRef[]) => void
   readonly onCommand: (command: WorkerCommand) => void
   readonly onLost: (id: WorkerId, reason: string) => void
   readonly onTrusted: () => void
@@ -104,6 +105,7 @@ export class Life {
       marginMs: times.marginMs,
       running: this.#options.running,
       onCancels: this.#options.onCancels,
+      onLeasesLost: this.#options.onLeasesLost,
       onCommand: this.#options.onCommand,
       onTrusted: () => this.#options.onTrusted(),
       onLost: (reason) => this.lose(id, reason),

@@ -81,6 +81,24 @@ describe('J11 least-privilege roles', () => {
     expect(await refusal('producer', `select millrace.register_worker('x', 'h', 1, '{}', 1)`)).toBe(DENIED)
   })
 
+  test('J11 a producer of the hybrid mints and learns of epochs; only a worker turns them', async () => {
+    const flip = `select millrace.flip_queues('{greetings}', '{0}', 'token', 'r', false, 0)`
+    const mint = `select leases from millrace.insert_one(gen_random_uuid(), 'greetings', 'greet', 'null', 1000, null, null, null, null, null, null, null, '1.b', true)`
+    expect(await refusal('producer', mint)).toBe('allowed')
+    expect(await refusal('producer', `select millrace.dispatch_of('{greetings}')`)).toBe('allowed')
+    expect(await refusal('producer', 'select millrace.pg_identity()')).toBe('allowed')
+    for (const role of ['producer', 'operator', 'viewer']) {
+      expect(await refusal(role, flip)).toBe(DENIED)
+      expect(await refusal(role, 'select millrace.renew_server()')).toBe(DENIED)
+    }
+    await owner.query("update millrace.ledger set pg_identity = 'another'")
+    expect(await refusal('worker', 'select millrace.renew_server()')).toBe('allowed')
+    expect(await refusal('worker', flip)).toBe('allowed')
+    expect(await refusal('worker', `select millrace.requeue_old('greetings', 1, 10, 0, 100)`)).toBe('allowed')
+    expect(await refusal('operator', `select millrace.flag_cancel(gen_random_uuid(), 1, 'w', false)`)).toBe('allowed')
+    await owner.query('delete from millrace.dispatch')
+  })
+
   test('J11 an operator pauses a queue and cancels a job, but runs none', async () => {
     const operator = await open('operator')
     const producer = await open('producer')

@@ -2,6 +2,7 @@
 // moves it. One database per file, emptied between tests: making it anew would take 30 times as long.
 import pg from 'pg'
 import { postgres } from '../../src/backends/postgres/backend.ts'
+import type { PostgresOptions } from '../../src/backends/postgres/backend.ts'
 import { createMigrator } from '../../src/backends/postgres/migrate.ts'
 import type { Backend } from '../../src/store/ports.ts'
 import type { TestStore } from '../conformance/suite.ts'
@@ -13,6 +14,8 @@ export interface TestDatabaseOptions {
   readonly version: PostgresVersion
   /** Backends that take turns behind the one that a test sees. Default 1. */
   readonly instances?: number
+  /** Another backend over this database than PostgreSQL alone. */
+  readonly make?: (options: PostgresOptions) => Backend
 }
 
 export interface TestDatabase {
@@ -27,7 +30,11 @@ const START_MS = Date.UTC(2030, 0, 1, 12)
 const POOL_MAX = 4
 const LISTEN_MAX_MS = 10_000
 
-export async function createTestDatabase({ version, instances = 1 }: TestDatabaseOptions): Promise<TestDatabase> {
+export async function createTestDatabase({
+  version,
+  instances = 1,
+  make = postgres,
+}: TestDatabaseOptions): Promise<TestDatabase> {
   const database = await freshDatabase(await sharedPostgres(version))
   const { url } = database
   const migrator = createMigrator({ url })
@@ -42,7 +49,7 @@ export async function createTestDatabase({ version, instances = 1 }: TestDatabas
   let round = 0
 
   const open = async (poolMax: number): Promise<Backend> => {
-    const backend = postgres({ url, poolMax, applicationName: `test ${round}` })
+    const backend = make({ url, poolMax, applicationName: `test ${round}` })
     await backend.start()
     return backend
   }

@@ -3,15 +3,15 @@
 import { afterAll, beforeAll } from 'vitest'
 import { backendSuite } from '../conformance/suite.ts'
 import { startRedisCluster } from '../support/redis-cluster.ts'
-import type { TestCluster } from '../support/redis-cluster.ts'
+import type { RedisCluster } from '../support/redis-cluster.ts'
 import { createTestRedis } from './test-store.ts'
 import type { TestRedis } from './test-store.ts'
 
-let cluster: TestCluster
+let cluster: RedisCluster
 let server: TestRedis
 
 beforeAll(async () => {
-  cluster = await startRedisCluster(1)
+  cluster = await startRedisCluster({ masters: 1 })
   server = await createTestRedis({ clusterUrl: cluster.urls[0]! })
 })
 

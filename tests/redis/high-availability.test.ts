@@ -20,7 +20,7 @@ test(
     const isInStep = async () => String(await primary.command('INFO', 'replication')).includes('state=online')
     await until(isInStep, 'the replica', 10_000)
     const sentinel = await redis.server({
-      program: 'redis-sentinel',
+      isSentinel: true,
       config: {
         'sentinel monitor': `main 127.0.0.1 ${primary.port} 1`,
         'sentinel down-after-milliseconds': 'main 300',

@@ -4,10 +4,10 @@ import type { EdgeName } from '../../src/core/edges.ts'
 import { PLANTED_BUGS, plant } from '../../src/core/planted.ts'
 import type { PlantedBug } from '../../src/core/planted.ts'
 import { FAILPOINTS } from '../../src/runtime/failpoints.ts'
-import { NOTABLES } from './checker.ts'
-import { FAULT_KINDS } from './faults.ts'
+import { HYBRID_NOTABLES, NOTABLES } from './checker.ts'
+import { FAULT_KINDS, REDIS_FAULT_KINDS } from './faults.ts'
 import { simulate } from './simulation.ts'
-import type { SimResult } from './simulation.ts'
+import type { SimResult, SimStore } from './simulation.ts'
 
 export interface Failure {
   readonly seed: number
@@ -36,21 +36,24 @@ export interface Campaign {
 /** The hybrid backend alone dispatches. */
 const ELSEWHERE: ReadonlySet<EdgeName> = new Set<EdgeName>(['dispatch', 'undispatch'])
 export const EXPECTED_EDGES = (Object.keys(EDGES) as EdgeName[]).filter((edge) => !ELSEWHERE.has(edge))
+const isOfHybrid = (name: string): boolean => name.startsWith('hybrid')
 
 export async function runCampaign(
   seeds: readonly number[],
+  kind: SimStore = 'memory',
   onSeed: (result: SimResult) => void = () => undefined,
 ): Promise<Campaign> {
-  const edges = zeros(EXPECTED_EDGES)
-  const faults = zeros(FAULT_KINDS)
-  const failpoints = zeros(FAILPOINTS)
-  const notables = zeros(NOTABLES)
+  const isHybrid = kind === 'hybrid'
+  const edges = zeros(isHybrid ? Object.keys(EDGES) : EXPECTED_EDGES)
+  const faults = zeros(isHybrid ? [...FAULT_KINDS, ...REDIS_FAULT_KINDS] : FAULT_KINDS)
+  const failpoints = zeros(FAILPOINTS.filter((point) => isHybrid || !isOfHybrid(point)))
+  const notables = zeros(isHybrid ? [...NOTABLES, ...HYBRID_NOTABLES] : NOTABLES)
   const minimums = { workers: Infinity, jobs: Infinity, faults: Infinity }
   const failures: Failure[] = []
   let steps = 0
   let jobs = 0
   for (const seed of seeds) {
-    const result = await simulate(seed)
+    const result = await simulate(seed, false, kind)
     onSeed(result)
     steps += result.steps
     jobs += result.jobs
@@ -58,7 +61,7 @@ export async function runCampaign(
     addTo(faults, result.faults)
     addTo(failpoints, result.failpoints)
     addTo(notables, result.notables)
-    if (result.violation !== null) failures.push(await replayed(result))
+    if (result.violation !== null) failures.push(await replayed(result, kind))
     else {
       minimums.workers = Math.min(minimums.workers, result.workers)
       minimums.jobs = Math.min(minimums.jobs, result.jobs)
@@ -71,8 +74,8 @@ export async function runCampaign(
   return { seeds: seeds.length, steps, jobs, failures, edges, faults, failpoints, notables, neverHit, minimums }
 }
 
-async function replayed(result: SimResult): Promise<Failure> {
-  const again = await simulate(result.seed)
+async function replayed(result: SimResult, kind: SimStore): Promise<Failure> {
+  const again = await simulate(result.seed, false, kind)
   const { invariant, message } = result.violation ?? { invariant: '', message: '' }
   const replays = again.traceHash === result.traceHash && again.steps === result.steps
   return { seed: result.seed, invariant, message, step: result.steps, traceHash: result.traceHash, replays }
@@ -85,9 +88,13 @@ export interface Planted {
 }
 
 /** Switches one bug on at a time and looks for the first seed that notices. The simulation does not know which. */
-export async function findPlanted(seedsMax: number, onBug: (planted: Planted) => void): Promise<readonly Planted[]> {
+export async function findPlanted(
+  seedsMax: number,
+  onBug: (planted: Planted) => void,
+  bugs: readonly PlantedBug[] = PLANTED_BUGS,
+): Promise<readonly Planted[]> {
   const found: Planted[] = []
-  for (const bug of PLANTED_BUGS) {
+  for (const bug of bugs) {
     const planted = await findOne(bug, seedsMax)
     onBug(planted)
     found.push(planted)
@@ -99,7 +106,7 @@ export async function findOne(bug: PlantedBug, seedsMax: number): Promise<Plante
   plant(bug)
   try {
     for (let seed = 1; seed <= seedsMax; seed++) {
-      const { violation } = await simulate(seed)
+      const { violation } = await simulate(seed, false, isOfHybrid(bug) ? 'hybrid' : 'memory')
       if (violation !== null) return { bug, foundAtSeed: seed, invariant: violation.invariant }
     }
     return { bug, foundAtSeed: null, invariant: null }

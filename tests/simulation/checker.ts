@@ -21,7 +21,8 @@ export interface Violation {
 
 /** Rare things that the simulation is for: a campaign in which one never happened says too little. */
 export const NOTABLES = ['started alone', 'poison'] as const
-export type Notable = (typeof NOTABLES)[number]
+export const HYBRID_NOTABLES = ['started unmarked'] as const
+export type Notable = (typeof NOTABLES)[number] | (typeof HYBRID_NOTABLES)[number]
 
 type Seen = JobFacts & { readonly lastEdgeLease: number; readonly progress: string | null; readonly no: number }
 
@@ -37,6 +38,9 @@ export class Checker {
   readonly #ticks = new Set<string>()
   readonly #tokens = new Map<string, number[]>()
   readonly #limitedStarts = new Map<string, number>()
+  readonly #handedOut = new Map<string, number>()
+  readonly #startedLeases = new Set<string>()
+  readonly #runs = new Map<JobId, Set<{ readonly worker: WorkerId | null; readonly isLive: () => boolean }>>()
 
   fail(invariant: string, message: string): void {
     this.violation ??= { invariant, message }
@@ -66,15 +70,34 @@ export class Checker {
       )
     }
     if (before === null) this.#checkNew(record)
-    if (record.status === 'running' && before?.status !== 'running') this.#checkClaim(record)
+    if (isTaken(record.status) && !isTaken(before?.status)) this.#checkClaim(record)
     if (record.uniqueKey !== null) this.#checkUnique(record)
     this.#seen.set(record.id, factsOf(record))
+  }
+
+  /** Hybrid: a token of the job was handed to this worker. */
+  handedOut(id: JobId, worker: WorkerId, lease: number): void {
+    this.#handedOut.set(`${id} ${worker}`, lease)
+  }
+
+  /** A handler goes on for a while. Answers how to say that it has ended. */
+  runs(id: JobId, worker: WorkerId | null, isLive: () => boolean): () => void {
+    const run = { worker, isLive }
+    const others = this.#runs.get(id) ?? new Set()
+    this.#runs.set(id, others.add(run))
+    return () => others.delete(run)
   }
 
   /** A handler was called. */
   started(id: JobId, worker: WorkerId | null): void {
     const record = this.world.jobs.get(id)
-    if (record?.status !== 'running' || record.worker !== worker) {
+    for (const run of this.#runs.get(id) ?? []) {
+      const state = run.worker === null ? undefined : this.world.workers.get(run.worker)?.record.state
+      if (run.isLive() && state === 'alive') this.fail('one-run', `job ${id} is started while ${run.worker} runs it`)
+    }
+    if (this.#isUnmarkedStart(record, worker)) {
+      this.#note('started unmarked')
+    } else if (record?.status !== 'running' || record.worker !== worker) {
       const found = record === undefined ? 'gone' : `${record.status} with ${record.worker}`
       this.fail('owned-start', `job ${id} was started by ${worker}, but it is ${found}`)
     }
@@ -94,6 +117,17 @@ export class Checker {
         this.fail('rate', `more jobs of key ${key} were started than tokens were given`)
       }
     }
+  }
+
+  /** Hybrid: the row of a run that was started may not be marked yet; its lease is the one that was handed out. */
+  #isUnmarkedStart(record: JobRecord | undefined, worker: WorkerId | null): boolean {
+    if (record?.status !== 'dispatched' || worker === null) return false
+    if (this.#handedOut.get(`${record.id} ${worker}`) !== record.lease) return false
+    const start = `${record.id} ${record.lease}`
+    if (this.#startedLeases.has(start))
+      this.fail('one-start', `job ${record.id} was started twice under ${record.lease}`)
+    this.#startedLeases.add(start)
+    return true
   }
 
   tokens(requests: readonly RateRequest[], replies: readonly RateReply[], limit: RateLimit): void {
@@ -187,6 +221,9 @@ export class Checker {
   #countEdge(before: Seen | null, record: JobRecord): void {
     if (before === null) this.#count('enqueue')
     else if (before.status !== 'running' && record.status === 'running') this.#count('claim')
+    else if (before.status !== 'dispatched' && record.status === 'dispatched') this.#count('dispatch')
+    else if (before.status === 'dispatched' && record.status === 'queued' && record.lastEdge === 'return')
+      this.#count('undispatch')
     else if (before.status === 'running' && record.status === 'running') {
       this.#count(record.cancelRequested && !before.cancelRequested ? 'requestCancel' : 'report')
     } else if (before.status === 'scheduled' && record.lastEdge !== 'cancel') this.#count('promote')
@@ -204,6 +241,10 @@ export class Checker {
   #count(edge: EdgeName): void {
     this.edges.set(edge, (this.edges.get(edge) ?? 0) + 1)
   }
+}
+
+function isTaken(status: JobRecord['status'] | undefined): boolean {
+  return status === 'running' || status === 'dispatched'
 }
 
 function factsOf(record: JobRecord): Seen {

@@ -17,7 +17,17 @@ export const FAULT_KINDS = [
   'store-clock-jump',
   'skewed-clock',
 ] as const
-export type FaultKind = (typeof FAULT_KINDS)[number]
+/** Of the hybrid: what may befall its Redis. */
+export const REDIS_FAULT_KINDS = [
+  'redis-flushed',
+  'redis-suffix-lost',
+  'redis-old-copy',
+  'redis-other-and-back',
+  'redis-evicted',
+  'redis-outage',
+  'redis-full',
+] as const
+export type FaultKind = (typeof FAULT_KINDS)[number] | (typeof REDIS_FAULT_KINDS)[number]
 
 export interface Leg {
   readonly delayMs: number
@@ -32,9 +42,9 @@ export class Faults {
   readonly #on: ReadonlySet<FaultKind>
   #healed = false
 
-  constructor(random: Random) {
+  constructor(random: Random, kinds: readonly FaultKind[] = FAULT_KINDS) {
     this.#random = random
-    this.#on = new Set(FAULT_KINDS.filter(() => random.chance(0.65)))
+    this.#on = new Set(kinds.filter(() => random.chance(0.65)))
   }
 
   get total(): number {

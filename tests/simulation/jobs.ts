@@ -40,9 +40,12 @@ export function simJobs(process: SimProcess, ledger: Ledger, checker: Checker): 
     // A crashed process does nothing any more, although its promises still exist in ours.
     if (!process.alive) return new Promise(() => undefined)
     const { no, steps } = context.input
-    checker.started(context.job.id, context.job.worker)
-    const step = steps[ledger.started(no, context.job.id)] ?? 'ok'
-    return step === 'sync' ? { no } : act(step, context, process, child)
+    const { id, worker } = context.job
+    checker.started(id, worker)
+    const step = steps[ledger.started(no, id)] ?? 'ok'
+    if (step === 'sync') return { no }
+    const ended = checker.runs(id, worker, () => process.alive && !context.signal.aborted)
+    return act(step, context, process, child).finally(ended)
   }
   const handler = run as (context: SimContext) => Promise<{ no: number }>
   const common = { timeout: '3s', run: handler } as const

@@ -4,7 +4,9 @@ import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { findPlanted, runCampaign } from './campaign.ts'
 import type { Campaign, Planted } from './campaign.ts'
+import { PLANTED_BUGS, plant } from '../../src/core/planted.ts'
 import { simulate } from './simulation.ts'
+import type { SimStore } from './simulation.ts'
 
 const USAGE = `npm run sim -- [options]
 
@@ -13,6 +15,8 @@ const USAGE = `npm run sim -- [options]
   --seed S      simulate one seed, and print the end of its trace if it fails
   --trace       with --seed: print the whole trace
   --planted     switch on one planted bug after the other; each must be found within --seeds seeds (default 500)
+  --hybrid      over the hybrid backend instead of the memory backend
+  --bug NAME    with --seed: with this planted bug; with --planted: this one alone
   --json FILE   write the result as JSON
 `
 
@@ -28,16 +32,24 @@ async function main(): Promise<number> {
   }
   const startedMs = performance.now()
   const seconds = (): number => Math.round((performance.now() - startedMs) / 100) / 10
-  if (options.seed !== null) return runOne(options.seed, options.trace, options.json)
+  const kind = options.hybrid ? 'hybrid' : 'memory'
+  if (options.seed !== null) {
+    plant(PLANTED_BUGS.find((bug) => bug === options.bug))
+    return runOne(options.seed, options.trace, options.json, kind)
+  }
   if (options.planted) {
-    const planted = await findPlanted(options.seeds ?? 500, printPlanted)
+    const bugs = PLANTED_BUGS.filter((bug) => options.bug === null || bug.startsWith(options.bug))
+    const planted = await findPlanted(options.seeds ?? 500, printPlanted, bugs)
     write(options.json, { seeds: options.seeds ?? 500, failed: [], seconds: seconds(), planted })
     const missed = planted.filter(({ foundAtSeed }) => foundAtSeed === null)
     console.log(`${planted.length - missed.length} of ${planted.length} planted bugs found in ${seconds()} s`)
     return missed.length === 0 ? 0 : 1
   }
   const count = options.seeds ?? 200
-  const campaign = await runCampaign(Array.from({ length: count }, (_, index) => (options.from ?? 1) + index))
+  const campaign = await runCampaign(
+    Array.from({ length: count }, (_, index) => (options.from ?? 1) + index),
+    kind,
+  )
   printCampaign(campaign, seconds())
   const failed = campaign.failures.map(({ seed, invariant, step }) => ({ seed, invariant, step }))
   write(options.json, { ...campaign, failed, seconds: seconds() })
@@ -48,9 +60,9 @@ async function main(): Promise<number> {
   return campaign.failures.length > 0 || uncovered || thin ? 1 : 0
 }
 
-async function runOne(seed: number, wholeTrace: boolean, json: string | null): Promise<number> {
-  const result = await simulate(seed, true)
-  const again = await simulate(seed)
+async function runOne(seed: number, wholeTrace: boolean, json: string | null, kind: SimStore): Promise<number> {
+  const result = await simulate(seed, true, kind)
+  const again = await simulate(seed, false, kind)
   const { violation, steps, jobs, traceHash, trace } = result
   console.log((wholeTrace ? trace : violation === null ? [] : trace.slice(-60)).join('\n'))
   console.log(`seed ${seed}: ${steps} steps, ${jobs} jobs, trace ${traceHash}, replay ${again.traceHash}`)
@@ -85,6 +97,8 @@ interface Options {
   readonly seed: number | null
   readonly from: number | null
   readonly planted: boolean
+  readonly hybrid: boolean
+  readonly bug: string | null
   readonly trace: boolean
   readonly json: string | null
 }
@@ -98,6 +112,8 @@ function readOptions(): Options | null {
         seed: { type: 'string' },
         from: { type: 'string' },
         planted: { type: 'boolean' },
+        hybrid: { type: 'boolean' },
+        bug: { type: 'string' },
         trace: { type: 'boolean' },
         json: { type: 'string' },
       },
@@ -108,6 +124,8 @@ function readOptions(): Options | null {
       seed: wholeNumber(values.seed, '--seed'),
       from: wholeNumber(values.from, '--from'),
       planted: values.planted ?? false,
+      hybrid: values.hybrid ?? false,
+      bug: values.bug ?? null,
       trace: values.trace ?? false,
       json: values.json ?? null,
     }

@@ -23,6 +23,8 @@ export interface SimWorld {
   outageUntilMs: number
   /** When the last beat was begun whose good answer the worker has. */
   readonly goodBeats: Map<WorkerId, number>
+  /** Redis, where there is one. */
+  redisOutageUntilMs: number
 }
 
 /** How often a process dies at a point: those on the hot path come by all the time, others hardly ever. */
@@ -37,6 +39,18 @@ const CRASH_PROBABILITY: Readonly<Record<Failpoint, number>> = {
   'rescuer.before-declare': 0.02,
   'rescuer.before-apply': 0.15,
   'scheduler.before-fire': 0.1,
+  'hybrid.after-mint': 0.02,
+  'hybrid.before-push': 0.02,
+  'hybrid.before-take': 0.002,
+  'hybrid.after-take': 0.002,
+  'hybrid.after-settle': 0.002,
+  'hybrid.before-give-back': 0.1,
+  'hybrid.after-flip': 0.1,
+  'hybrid.after-open': 0.1,
+  'hybrid.relay-minted': 0.01,
+  'hybrid.reconciled': 0.01,
+  'hybrid.bequeathed': 0.15,
+  'hybrid.after-revoke': 0.15,
 }
 
 export class SimProcess {
@@ -104,40 +118,58 @@ export class SimProcess {
 
   /** The store as this process reaches it: over a network that loses, delays and doubles. */
   reach(store: Backend): Backend {
-    const networked = wrapBackend(store, (what, call) => this.#call(what, call))
+    const networked = wrapBackend(store, (what, call) => this.#call(what, call, () => this.#world.outageUntilMs))
     return {
-      ...networked,
-      workers: {
-        ...networked.workers,
-        beat: async (request) => {
-          const startedMs = this.#world.time.nowMs
-          const reply = await networked.workers.beat(request)
-          const lastMs = this.#world.goodBeats.get(request.id) ?? -Infinity
-          if (reply.alive) this.#world.goodBeats.set(request.id, Math.max(startedMs, lastMs))
-          return reply
-        },
-      },
+      ...this.watchBeats(networked),
       // The store outlives the processes that talk to it.
       start: () => Promise.resolve(),
       stop: () => Promise.resolve(),
       wakeups: {
-        listen: (topics, onHint) =>
-          store.wakeups.listen(topics, (topic) => {
-            if (this.#world.faults.strikes('hint-lost', 0.2)) return
-            this.#world.time.at(this.#random.next() * 2, () => this.enter(() => onHint(topic)))
-          }),
+        listen: (topics, onHint) => store.wakeups.listen(topics, (topic) => this.hint(() => onHint(topic))),
       },
     }
   }
 
-  #call<Value>(what: string, call: () => Promise<Value>): Promise<Value> {
+  /** Notes which beats were good, as this process sees them. */
+  watchBeats(backend: Backend): Backend {
+    const beat: Backend['workers']['beat'] = async (request) => {
+      const startedMs = this.#world.time.nowMs
+      const reply = await backend.workers.beat(request)
+      const lastMs = this.#world.goodBeats.get(request.id) ?? -Infinity
+      if (reply.alive) this.#world.goodBeats.set(request.id, Math.max(startedMs, lastMs))
+      return reply
+    }
+    return { ...backend, workers: { ...backend.workers, beat } }
+  }
+
+  /** A port of plain methods over the same network; `isRedis`: it ends at Redis. */
+  reachPort<Port extends object>(name: string, port: Port, isRedis: boolean): Port {
+    const downUntilMs = (): number => (isRedis ? this.#world.redisOutageUntilMs : this.#world.outageUntilMs)
+    const methods = methodsOf(port).map((method) => {
+      const call = (port as Record<string, (...args: readonly unknown[]) => Promise<unknown>>)[method]!.bind(port)
+      return [
+        method,
+        (...args: readonly unknown[]) => this.#call(`${name}.${method}`, () => call(...args), downUntilMs),
+      ]
+    })
+    // The same methods with the same types; only the way there is longer.
+    return Object.fromEntries(methods) as Port
+  }
+
+  /** A hint on its way to this process. */
+  hint(fire: () => void): void {
+    if (this.#world.faults.strikes('hint-lost', 0.2)) return
+    this.#world.time.at(this.#random.next() * 2, () => this.enter(fire))
+  }
+
+  #call<Value>(what: string, call: () => Promise<Value>, downUntilMs: () => number): Promise<Value> {
     const { time, faults, trace } = this.#world
     return new Promise((resolve, reject) => {
       if (!this.#alive) return
       const request = faults.request()
       const deliver = (copy: number): void => {
         if (this.#isCutOff()) return
-        if (time.nowMs < this.#world.outageUntilMs) {
+        if (time.nowMs < downUntilMs()) {
           const down = new MillraceError('STORE_UNAVAILABLE', 'connection refused', { retryable: true })
           this.#travel(faults.reply(), () => reject(down))
           return
@@ -193,6 +225,17 @@ export class SimProcess {
       breathe: () => new Promise((resolve) => time.at(0, () => this.enter(resolve))),
     }
   }
+}
+
+/** Of a plain object, or of a class. */
+function methodsOf(port: object): readonly string[] {
+  const own = Object.keys(port)
+  if (own.length > 0) return own
+  const prototype = Object.getPrototypeOf(port) as object
+  return Object.getOwnPropertyNames(prototype).filter((name) => {
+    const { value } = Object.getOwnPropertyDescriptor(prototype, name)!
+    return typeof value === 'function' && name !== 'constructor'
+  })
 }
 
 export const WALL_START_MS = Date.UTC(2026, 0, 1)

@@ -12,8 +12,9 @@ import type { Failpoint } from '../../src/runtime/failpoints.ts'
 import type { Backend } from '../../src/store/ports.ts'
 import { Checker } from './checker.ts'
 import type { Notable, Violation } from './checker.ts'
-import { Faults } from './faults.ts'
+import { FAULT_KINDS, Faults, REDIS_FAULT_KINDS } from './faults.ts'
 import type { FaultKind } from './faults.ts'
+import { HybridWorld } from './hybrid-world.ts'
 import { simJobs } from './jobs.ts'
 import { Ledger } from './ledger.ts'
 import { createRandom } from './random.ts'
@@ -43,6 +44,9 @@ const FAULT_PHASE_MS = 12_000
 /** Every process killer may cost a leader lease, a ttl and a back-off, one after the other: this is many times that. */
 const LIVENESS_PHASE_MS = 300_000
 const STEPS_MAX = 60_000
+/** Relay, reconcile and the watch over Redis have steps of their own. */
+const HYBRID_STEPS_MAX = 400_000
+const HYBRID_CHECK_EVERY = 20
 const JOBS_MIN = 105
 /** Late requests have landed, the dead are found, a leader leads. */
 const SETTLED_AFTER_MS = 25_000
@@ -52,8 +56,12 @@ const TTL_MS = 2_000
 const WORLD_CHECK_EVERY = 100
 const RATE = { limit: 20, per: '1s', burst: 3 } as const
 
+/** What holds the jobs. */
+export type SimStore = 'memory' | 'hybrid'
+
 export class Simulation {
   readonly #seed: number
+  readonly #hybrid: HybridWorld | null
   readonly #random: Random
   readonly #time: VirtualTime
   readonly #net: SimWorld
@@ -67,17 +75,18 @@ export class Simulation {
   #storeJumpMs = 0
   #healed = false
 
-  constructor(seed: number, keepTrace = false) {
+  constructor(seed: number, keepTrace = false, kind: SimStore = 'memory') {
     this.#seed = seed
     this.#random = createRandom(seed)
     this.#time = new VirtualTime(this.#random.fork())
     this.#net = {
       time: this.#time,
-      faults: new Faults(this.#random.fork()),
+      faults: new Faults(this.#random.fork(), kind === 'hybrid' ? [...FAULT_KINDS, ...REDIS_FAULT_KINDS] : FAULT_KINDS),
       trace: new Trace(keepTrace),
       failpointsHit: new Map(),
       outageUntilMs: 0,
       goodBeats: new Map(),
+      redisOutageUntilMs: 0,
     }
     const clock = {
       nowMs: () => Math.floor(WALL_START_MS + this.#time.nowMs + this.#storeJumpMs),
@@ -93,6 +102,7 @@ export class Simulation {
     this.#checker.world = this.#world
     this.#checker.trustLeftMs = (id) => this.#trustLeftMs(id)
     this.#store = this.#observed(backendOver(this.#world))
+    this.#hybrid = kind === 'hybrid' ? new HybridWorld(this.#world, this.#net, this.#checker) : null
     this.#workers = this.#random.int(3, 4)
   }
 
@@ -126,9 +136,10 @@ export class Simulation {
     while (this.#checker.violation === null) {
       if (!(await this.#time.step())) break
       if (this.#time.steps % WORLD_CHECK_EVERY === 0) this.#checker.checkWorld()
+      if (this.#hybrid !== null && this.#time.steps % HYBRID_CHECK_EVERY === 0) this.#hybrid.check()
       if (this.#healed && this.#time.steps % 50 === 0 && this.#isDone()) break
       if (this.#healed && this.#time.steps % 50 === 0) this.#checkPickUp()
-      if (this.#time.nowMs > endMs || this.#time.steps > STEPS_MAX) {
+      if (this.#time.nowMs > endMs || this.#time.steps > (this.#hybrid === null ? STEPS_MAX : HYBRID_STEPS_MAX)) {
         this.#checker.fail('liveness', `not everything ended: ${this.#unfinished()}`)
         return
       }
@@ -195,7 +206,7 @@ export class Simulation {
     const jobs = simJobs(process, this.#ledger, this.#checker)
     const actor = createMillrace({
       jobs: Object.values(jobs),
-      backend: process.reach(this.#store),
+      backend: this.#hybrid?.reach(process, this.#store, this.#seed % 5 === 0) ?? process.reach(this.#store),
       runtime: process.runtime,
       storeTimeout: 1_500,
       queues: { limited: { perKey: { concurrency: 2, rate: RATE } } },
@@ -252,6 +263,7 @@ export class Simulation {
       }
     }
     const anyone = (): SimProcess => random.pick([...this.#processes.values()])
+    this.#hybrid?.plot(random.fork(), plot)
     plot('crash', 4, () => anyone().crash())
     // Around the ttl it is most telling: some come back just before, some just after they are given up.
     plot('pause', 5, () =>
@@ -270,6 +282,7 @@ export class Simulation {
     this.#healed = true
     this.#net.faults.heal()
     this.#net.outageUntilMs = 0
+    this.#hybrid?.heal()
     for (const process of this.#processes.values()) process.heal()
     this.#net.trace.add(this.#time.nowMs, 'everything heals')
     // Requests still on their way may land up to seven seconds later. Then the operator tidies up: nothing stays paused, no batch stays open, the schedule ends.
@@ -295,7 +308,7 @@ export class Simulation {
   #isDone(): boolean {
     if (this.#time.nowMs < FAULT_PHASE_MS + 9_000) return false
     for (const { status } of this.#world.jobs.values()) if (!isFinal(status)) return false
-    return true
+    return this.#hybrid?.isEmpty ?? true
   }
 
   #unfinished(): string {
@@ -306,7 +319,7 @@ export class Simulation {
         ({ id, name, status, waitsFor, worker, lease }) =>
           `${name} ${id} ${status} ${waitsFor ?? ''} ${worker ?? ''} lease ${lease}`,
       )
-    return `${live.length} jobs: ${told.join('; ')}`
+    return `${live.length} jobs: ${told.join('; ')} ${this.#hybrid?.left() ?? ''}`
   }
 
   /** Everything ended; nothing is lost, nothing is there that nobody asked for, nothing is still held. */
@@ -376,6 +389,6 @@ function isExpected(error: unknown): boolean {
   return isMillraceError(error) && EXPECTED_CODES.has(error.code)
 }
 
-export function simulate(seed: number, keepTrace = false): Promise<SimResult> {
-  return new Simulation(seed, keepTrace).run()
+export function simulate(seed: number, keepTrace = false, kind: SimStore = 'memory'): Promise<SimResult> {
+  return new Simulation(seed, keepTrace, kind).run()
 }

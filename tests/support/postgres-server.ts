@@ -110,14 +110,16 @@ async function runAsAdmin({ url }: PostgresServer, statement: string): Promise<v
   }
 }
 
-async function openServer(
+/** `makeData` fills a directory that is not there yet, and answers the file with the password. */
+export async function openServer(
   version: PostgresVersion,
   home: string,
   settings: Readonly<Record<string, string>>,
+  makeData = (data: string): Promise<string> => copyCluster(version, data),
 ): Promise<TestPostgres> {
   const binaries = await binariesOf(version)
   const data = join(home, 'data')
-  const password = await copyCluster(version, data)
+  const password = await makeData(data)
   const log = join(home, 'server.log')
   const files: Files = { dir: home, data, log, password, port: join(home, 'port'), state: '', lock: '' }
 

@@ -19,10 +19,19 @@ export interface RedisServerOptions {
   readonly config?: Readonly<Record<string, string>>
   /** Default: a free one. */
   readonly port?: number
-  /** A sentinel is the same program in another mode. */
-  readonly program?: 'redis-server' | 'redis-sentinel'
+  /** A sentinel instead of a store. */
+  readonly isSentinel?: boolean
   /** Default true; otherwise it ends with the directory of the run. */
   readonly endsWithProcess?: boolean
+  /** How `command` gets in, where the server asks who is there. Default: with the `requirepass` of the configuration. */
+  readonly login?: RedisLogin
+}
+
+export interface RedisLogin {
+  readonly username?: string
+  readonly password?: string
+  /** Texts in PEM form, for a server that speaks TLS alone. */
+  readonly tls?: { readonly ca: string; readonly cert?: string; readonly key?: string }
 }
 
 export interface RedisProcess {
@@ -34,6 +43,9 @@ export interface RedisProcess {
   command(...args: readonly (string | number)[]): Promise<unknown>
   /** SIGKILL by default: nothing is saved. */
   kill(signal?: NodeJS.Signals): Promise<void>
+  /** Frozen, connections open: who waits for an answer waits. */
+  pause(): void
+  resume(): void
   /** Again on the same port; `keepData: false` begins empty. */
   restart(options?: { readonly keepData?: boolean }): Promise<void>
   stop(): Promise<void>
@@ -60,8 +72,6 @@ export async function sharedRedis(): Promise<SharedRedis> {
 }
 
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisProcess> {
-  const program = serverProgram()
-  const mode = options.program === 'redis-sentinel' ? ['--sentinel'] : []
   const dir = mkdtempSync(join(await runDirectory(), `redis-${randomBytes(3).toString('hex')}-`))
   const port = options.port ?? (await freePort())
   const file = join(dir, 'redis.conf')
@@ -71,10 +81,14 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
     dir,
     pidfile: join(dir, 'redis.pid'),
     daemonize: 'no',
-    ...(options.program !== 'redis-sentinel' && {
+    // Its command goes on naming this directory, by which whoever cleans up knows it: run-directory.ts.
+    'set-proc-title': 'no',
+    ...(!options.isSentinel && {
       save: '""',
       appendonly: options.appendOnly === false ? 'no' : 'yes',
       appendfsync: 'everysec',
+      // A replica is served at once, not after the 5 s in which others might come.
+      'repl-diskless-sync-delay': '0',
     }),
     ...options.config,
   }
@@ -84,10 +98,16 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
       .map(([name, value]) => `${name} ${value}\n`)
       .join(''),
   )
-  const start = () => begin(program, [file, ...mode], dir, port, options.config ?? {})
-  let child = await start()
+  const password = options.config?.['requirepass']
+  const login = options.login ?? (password === undefined ? {} : { password })
+  const start: Start = {
+    program: findProgram(),
+    args: [file, ...(options.isSentinel ? ['--sentinel'] : [])],
+    dir,
+    endsWithProcess: options.endsWithProcess ?? true,
+  }
+  let child = await begin(start, port, login)
   const home = dir
-  if (options.endsWithProcess !== false) process.once('exit', () => child.kill('SIGKILL'))
 
   const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
     const { pid = 0 } = child
@@ -102,44 +122,50 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
     get pid() {
       return child.pid ?? 0
     },
-    command: (...args) => once(port, options.config ?? {}, args),
+    command: (...args) => once(port, login, args),
     kill,
+    pause: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
     async restart({ keepData = true } = {}) {
       await kill()
       if (!keepData) {
         rmSync(join(dir, 'appendonlydir'), { recursive: true, force: true })
         rmSync(join(dir, 'dump.rdb'), { force: true })
       }
-      child = await start()
+      child = await begin(start, port, login)
     },
     stop: () => kill('SIGKILL'),
   }
 }
 
-function serverProgram(): string {
-  const folders = (process.env['PATH'] ?? '').split(delimiter)
-  const there = ['redis-server', 'valkey-server'].flatMap((name) => folders.map((folder) => join(folder, name)))
-  const found = there.find((path) => existsSync(path))
+function findProgram(): string {
+  const dirs = (process.env['PATH'] ?? '').split(delimiter)
+  const candidates = ['redis-server', 'valkey-server'].flatMap((name) => dirs.map((dir) => join(dir, name)))
+  const found = candidates.find((path) => existsSync(path))
   if (found === undefined) ensureDebianPackage({ name: 'redis-server', program: PROGRAM })
   return found ?? PROGRAM
 }
 
-type Config = Readonly<Record<string, string>>
+interface Start {
+  readonly program: string
+  readonly args: readonly string[]
+  readonly dir: string
+  readonly endsWithProcess: boolean
+}
 
 async function begin(
-  program: string,
-  args: readonly string[],
-  dir: string,
+  { program, args, dir, endsWithProcess }: Start,
   port: number,
-  config: Config,
+  login: RedisLogin,
 ): Promise<ChildProcess> {
   const log = openSync(join(dir, 'redis.log'), 'a')
   const child = spawn(program, args, { stdio: ['ignore', log, log], detached: true })
   closeSync(log)
   child.on('error', () => undefined) // seen as not running below
   child.unref()
+  if (endsWithProcess) killAtExit(child)
   await until(
-    () => accepts(port, config),
+    () => accepts(port, login),
     'redis to answer',
     dir,
     () => isRunning(child.pid ?? 0),
@@ -147,21 +173,36 @@ async function begin(
   return child
 }
 
-async function accepts(port: number, config: Config): Promise<boolean> {
-  return once(port, config, ['PING']).then(
+const living = new Set<ChildProcess>()
+
+/** One listener for them all: Node warns of many. */
+function killAtExit(child: ChildProcess): void {
+  if (living.size === 0) process.on('exit', killLiving)
+  living.add(child)
+  child.once('exit', () => {
+    living.delete(child)
+    if (living.size === 0) process.off('exit', killLiving)
+  })
+}
+
+function killLiving(): void {
+  for (const child of living) child.kill('SIGKILL')
+}
+
+async function accepts(port: number, login: RedisLogin): Promise<boolean> {
+  return once(port, login, ['PING']).then(
     () => true,
     (error: unknown) => /NOAUTH|NOPERM|WRONGPASS/.test(String(error)),
   )
 }
 
-async function once(port: number, config: Config, args: readonly (string | number)[]): Promise<unknown> {
-  const password = config['requirepass']
+async function once(port: number, login: RedisLogin, args: readonly (string | number)[]): Promise<unknown> {
   const client = new Redis({
     port,
     host: '127.0.0.1',
     lazyConnect: true,
     retryStrategy: () => null,
-    ...(password !== undefined && { password }),
+    ...login,
   })
   client.on('error', () => undefined) // the call fails by itself
   try {

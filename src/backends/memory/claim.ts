@@ -5,7 +5,7 @@ import { isPlanted } from '../../core/planted.ts'
 import type { Verdict } from '../../core/transition.ts'
 import type { ClaimReply, ClaimRequest } from '../../store/ports.ts'
 import { ratesOf } from './admission.ts'
-import { enterRunning } from './places.ts'
+import { enterRunning, leave } from './places.ts'
 import type { JobRecord } from './record.ts'
 import { settle } from './settle.ts'
 import { freeKey } from './unique.ts'
@@ -33,13 +33,22 @@ export function claimJobs(world: World, request: ClaimRequest): ClaimReply {
       continue
     }
     while (jobs.length < limit) {
-      const record = queue.ready.take(queue.config.lowerLaneShare)
+      const record = queue.ready.take(queue.config.lowerLaneShare) ?? takeUnmarked(world, name)
       if (record === null) break
       start(world, worker, queue, record, nowMs, request.leaseMs)
       jobs.push(claimed(record, queue))
     }
   }
   return { jobs, verdicts, paused }
+}
+
+function takeUnmarked(world: World, queue: string): JobRecord | null {
+  if (!isPlanted('hybrid-claims-unmarked')) return null
+  const found = [...world.jobs.values()].find((record) => record.queue === queue && record.status === 'dispatched')
+  if (found === undefined) return null
+  leave(world, found)
+  world.queue(queue).counts.queued += 1
+  return found
 }
 
 function start(
@@ -63,7 +72,8 @@ function start(
   world.onChange?.(record)
 }
 
-function claimed(record: JobRecord, queue: QueueState): ClaimedJob {
+/** What a worker is given of a job. */
+export function claimed(record: JobRecord, queue: QueueState): ClaimedJob {
   return {
     id: record.id,
     lease: record.lease,

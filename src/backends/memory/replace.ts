@@ -16,7 +16,7 @@ export function replaceHolder(
   isUnplaced: (holder: JobRecord) => boolean,
 ): boolean {
   const holder = world.jobs.get(id)
-  if (holder === undefined || isFinal(holder.status) || holder.status === 'running') return false
+  if (holder === undefined || isFinal(holder.status) || hasStarted(holder)) return false
   const samePriority = (job.priority ?? world.queue(job.queue).config.defaultPriority) === holder.priority
   if (isUnplaced(holder) || (samePriority && job.unique?.onDuplicate === 'replace')) {
     takeOver(world, holder, job)
@@ -68,4 +68,9 @@ function comeBack(world: World, holder: JobRecord): void {
   else if (holder.waitsFor === 'group') {
     world.groups.get(scoped(holder.queue, holder.group ?? ''))?.waiting.insertBySeq(holder)
   } else if (holder.orphaned !== null) world.orphans.add(holder)
+}
+
+/** Hybrid: its token may be in somebody's hands. */
+function hasStarted({ status }: JobRecord): boolean {
+  return status === 'running' || status === 'dispatched'
 }

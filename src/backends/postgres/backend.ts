@@ -7,6 +7,7 @@ import type { Logger } from '../../runtime/logger.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import type { Diagnosable } from '../../store/diagnosis.ts'
 import type { Backend, Capabilities } from '../../store/ports.ts'
+import type { Ledger } from '../hybrid/ports.ts'
 import { postgresBatches } from './batches.ts'
 import type { BeatOptions } from './beat.ts'
 import { BEAT_MAX_MS, Connections } from './connections.ts'
@@ -15,6 +16,7 @@ import { createCycle } from './cycle.ts'
 import { diagnosePostgres } from './diagnose.ts'
 import { Doorbell } from './doorbell.ts'
 import { createInside } from './inside.ts'
+import { postgresLedger } from './ledger.ts'
 import { postgresJobs } from './jobs.ts'
 import { postgresLimits } from './limits.ts'
 import { Listener } from './listener.ts'
@@ -47,7 +49,66 @@ const CONNECT_TIMEOUT_MS = 10_000
 const STATEMENT_TIMEOUT_MS = 30_000
 const LOCK_TIMEOUT_MS = 5_000
 
+/** Nothing of the ledger may take effect later than this after its caller gave up on it (docs: hybrid protocol). */
+const LEDGER_STATEMENT_TIMEOUT_MS = 5_000
+
+export interface PostgresWithLedger {
+  /** Starts and stops the ledger too. */
+  readonly backend: Backend & Diagnosable
+  readonly ledger: Ledger
+  /** For `createSessionLedger` in the heartbeat thread. */
+  readonly session: BeatOptions
+}
+
+/** For the hybrid: the backend, and what its rules need beyond one. Up to `poolMax` connections more. */
+export function postgresWithLedger(options: PostgresOptions): PostgresWithLedger {
+  const { backend, store, connecting } = build(options)
+  const guarded = new Connections({ ...connecting, statementTimeoutMs: LEDGER_STATEMENT_TIMEOUT_MS })
+  return {
+    ledger: postgresLedger({ ...store, connections: guarded }),
+    session: beatOptions(connecting, store.schema),
+    backend: {
+      ...backend,
+      workers: {
+        ...backend.workers,
+        async retire(id) {
+          await backend.workers.retire(id)
+          await guarded.endOrdered(id)
+        },
+      },
+      async start() {
+        await backend.start()
+        guarded.open()
+        await warnOfLooseCommits(store, guarded)
+      },
+      async stop() {
+        await guarded.close()
+        await backend.stop()
+      },
+    },
+  }
+}
+
+/** A lease that a crash of the server takes back could be given out again. */
+async function warnOfLooseCommits({ logger }: PostgresStore, connections: Connections): Promise<void> {
+  const text = `select current_setting('synchronous_commit')`
+  const [row] = await connections.run({ what: 'start', text }, [])
+  if (row?.[0] !== 'off') return
+  const advice = 'turn it on for this user: alter role … set synchronous_commit = on'
+  logger.warn({}, `synchronous_commit is off: after a crash of PostgreSQL jobs may be lost or run twice; ${advice}`)
+}
+
 export function postgres(options: PostgresOptions): Backend & Diagnosable {
+  return build(options).backend
+}
+
+interface Built {
+  readonly backend: Backend & Diagnosable
+  readonly store: PostgresStore
+  readonly connecting: ConnectionOptions
+}
+
+function build(options: PostgresOptions): Built {
   const { url, schema = 'millrace', clock = systemClock, logger = silentLogger } = check(options)
   const connecting: ConnectionOptions = {
     url,
@@ -80,7 +141,7 @@ export function postgres(options: PostgresOptions): Backend & Diagnosable {
   })
   const store: PostgresStore = { connections, schema, doorbell, clock, logger }
   const cycle = createCycle(store)
-  return {
+  const backend: Backend & Diagnosable = {
     jobs: postgresJobs(store, cycle),
     query: postgresQuery(store),
     queues: postgresQueues(store),
@@ -113,16 +174,20 @@ export function postgres(options: PostgresOptions): Backend & Diagnosable {
       await listener.close()
     },
   }
+  return { backend, store, connecting }
 }
 
-function capabilitiesOf(options: ConnectionOptions, schema: string): Capabilities {
-  const beat: BeatOptions = {
+function beatOptions(options: ConnectionOptions, schema: string): BeatOptions {
+  return {
     url: options.url,
     schema,
     applicationName: options.applicationName,
     connectTimeoutMs: options.connectTimeoutMs,
     statementTimeoutMs: BEAT_MAX_MS,
   }
+}
+
+function capabilitiesOf(options: ConnectionOptions, schema: string): Capabilities {
   return {
     strictPriority: true,
     durable: true,
@@ -130,7 +195,7 @@ function capabilitiesOf(options: ConnectionOptions, schema: string): Capabilitie
     atomicAcrossQueues: true,
     payloadSearch: true,
     orderedCalls: 2,
-    threadLiveness: { module: beatModule(), options: beat },
+    threadLiveness: { module: beatModule(), options: beatOptions(options, schema) },
   }
 }
 

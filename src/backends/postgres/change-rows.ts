@@ -4,7 +4,7 @@ import { clean } from '../../core/attempt-error.ts'
 import { EDGES } from '../../core/edges.ts'
 import type { Edge } from '../../core/edges.ts'
 import { isFinal } from '../../core/job.ts'
-import type { Transition } from '../../core/transition.ts'
+import type { Transition, Verdict } from '../../core/transition.ts'
 import { AUDIT, ENDED, WAITS_FOR } from './words.ts'
 
 /** Changes that leave the job where it is, or take it away. */
@@ -14,7 +14,8 @@ export interface ChangeRow {
   readonly [column: string]: unknown
 }
 
-export function changeRow(transition: Transition): ChangeRow {
+/** `worker`: whose run it ends, should the row not know. */
+export function changeRow(transition: Transition, worker?: string | null): ChangeRow {
   const edge: Edge = EDGES[transition.edge]
   const { guard, to } = transition
   return {
@@ -45,6 +46,7 @@ export function changeRow(transition: Transition): ChangeRow {
     audits_run: edge.lease && (edge.counts || edge.audit === 'released'),
     ended: isFinal(to) && !STAYS.has(transition.edge) ? ENDED[to] : undefined,
     if_cancel: transition.ifCancelRequested === undefined ? undefined : changeRow(transition.ifCancelRequested),
+    worker: worker ?? undefined,
   }
 }
 
@@ -52,8 +54,18 @@ export function changeRow(transition: Transition): ChangeRow {
  * Rows as one JSON text; results and progress are opaque texts in it. A character in a note that the store does not take
  * must not hold up the whole flush.
  */
-export function changesJson(transitions: readonly Transition[]): string {
-  return JSON.stringify(transitions.map(changeRow), (_, value: unknown) =>
-    typeof value === 'string' ? clean(value) : value,
-  )
+export function changesJson(
+  transitions: readonly Transition[],
+  workerOf: (transition: Transition) => string | null = () => null,
+): string {
+  const rows = transitions.map((transition) => changeRow(transition, workerOf(transition)))
+  return JSON.stringify(rows, (_, value: unknown) => (typeof value === 'string' ? clean(value) : value))
+}
+
+/**
+ * The words of core/transition.ts, and one more: `dispatched <lease> <queue>` for a row that nobody may change without its
+ * lease. Who cannot revoke its token leaves it at `stale`, and asks for cancellation.
+ */
+export function verdictOf(text: string): Verdict {
+  return text.startsWith('dispatched ') ? 'stale' : (text as Verdict)
 }

@@ -7,7 +7,7 @@ import type { ClaimedJob, WorkerId } from '../../core/job.ts'
 import type { Transition, Verdict } from '../../core/transition.ts'
 import type { ClaimReply, ClaimRequest } from '../../store/ports.ts'
 import { finishedTopic } from '../../store/wakeups.ts'
-import { changesJson } from './change-rows.ts'
+import { changesJson, verdictOf } from './change-rows.ts'
 import { parseClaimed, parseHead } from './claim-rows.ts'
 import type { CycleHead } from './claim-rows.ts'
 import type { Value } from './rows-query.ts'
@@ -121,7 +121,7 @@ function lanesOf({ queues = [] }: CycleHead, index: number): LaneSettings {
   return { lanes: [laneHighMax, laneNormalMax], lowerLaneShare }
 }
 
-interface SettleParts {
+export interface SettleParts {
   /** Positions in the call. */
   readonly done: readonly number[]
   readonly rest: readonly number[]
@@ -132,7 +132,7 @@ interface SettleParts {
  * A plain completion of a job that appears once goes the quick way. In the order of ids: those that go the long way after
  * all are locked one by one.
  */
-function splitSettle(transitions: readonly Transition[]): SettleParts {
+export function splitSettle(transitions: readonly Transition[]): SettleParts {
   const done: number[] = []
   const rest: number[] = []
   const seen = new Map<string, number>()
@@ -165,8 +165,17 @@ function isPlainCompletion({
   )
 }
 
-function settleValues({ done, rest, transitions }: SettleParts): readonly Value[] {
-  const changes = rest.length === 0 ? null : changesJson(rest.map((position) => transitions[position]!))
+export function settleValues(
+  { done, rest, transitions }: SettleParts,
+  workerOf?: (transition: Transition) => string | null,
+): readonly Value[] {
+  const changes =
+    rest.length === 0
+      ? null
+      : changesJson(
+          rest.map((position) => transitions[position]!),
+          workerOf,
+        )
   if (done.length === 0) return [null, null, null, null, changes]
   const completions = done.map((position) => transitions[position]!)
   return [
@@ -178,20 +187,23 @@ function settleValues({ done, rest, transitions }: SettleParts): readonly Value[
   ]
 }
 
-function verdictsOf(
+export function verdictsOf(
   transitions: readonly Transition[],
   { done, rest }: SettleParts,
   head: CycleHead,
 ): readonly Verdict[] {
   const verdicts = Array.from({ length: transitions.length }, (): Verdict => 'applied')
-  // The function answers with the words of core/transition.ts.
-  for (const [index, verdict] of head.unapplied ?? []) verdicts[done[index]!] = verdict as Verdict
-  for (const [index, verdict] of (head.verdicts ?? []).entries()) verdicts[rest[index]!] = verdict as Verdict
+  for (const [index, verdict] of head.unapplied ?? []) verdicts[done[index]!] = verdictOf(verdict)
+  for (const [index, verdict] of (head.verdicts ?? []).entries()) verdicts[rest[index]!] = verdictOf(verdict)
   return verdicts
 }
 
 /** The long way rings by itself; completions of the quick way are known here. */
-function ringFinished(store: PostgresStore, transitions: readonly Transition[], verdicts: readonly Verdict[]): void {
+export function ringFinished(
+  store: PostgresStore,
+  transitions: readonly Transition[],
+  verdicts: readonly Verdict[],
+): void {
   for (const [index, { jobId, to }] of transitions.entries()) {
     if (verdicts[index] === 'applied' && isFinal(to)) store.doorbell.ring(finishedTopic(jobId))
   }

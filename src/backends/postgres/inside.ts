@@ -1,9 +1,9 @@
 // The two calls that may be made inside a transaction of the caller, whatever library it belongs to. They run where
 // the caller's statements run, so errors are those of its library; only a missing schema gets a better message.
 import { MillraceError, assert } from '../../core/errors.ts'
-import type { Transition, Verdict } from '../../core/transition.ts'
+import type { Transition } from '../../core/transition.ts'
 import type { InsideTransaction } from '../../store/ports.ts'
-import { changesJson } from './change-rows.ts'
+import { changesJson, verdictOf } from './change-rows.ts'
 import { parseInsertReply } from './insert.ts'
 import { jobsJson } from './insert-rows.ts'
 import { sqlText } from './sql-text.ts'
@@ -11,11 +11,14 @@ import { transactionRunner } from './transactions/runner.ts'
 import type { SqlRunner } from './transactions/runner.ts'
 import { sqlStateOfAny } from './transactions/sql-state.ts'
 
-export function createInside(schema: string): (tx: unknown) => InsideTransaction {
+/** `workerOf`: whose run a change ends, should the row not know. */
+export function createInside(
+  schema: string,
+): (tx: unknown, workerOf?: (transition: Transition) => string | null) => InsideTransaction {
   const insert = sqlText('select millrace.insert_in_transaction($1::json)::text as reply', schema)
   const apply = sqlText('select millrace.apply_in_transaction($1::json)::text as reply', schema)
 
-  return (tx) => {
+  return (tx, workerOf) => {
     const runner = transactionRunner(tx)
     return {
       async insert(jobs) {
@@ -24,8 +27,8 @@ export function createInside(schema: string): (tx: unknown) => InsideTransaction
       },
       async apply(transitions: readonly Transition[]) {
         if (transitions.length === 0) return []
-        // The function answers with the words of core/transition.ts.
-        return JSON.parse(await ask(runner, apply, changesJson(transitions), schema)) as readonly Verdict[]
+        const texts = await ask(runner, apply, changesJson(transitions, workerOf), schema)
+        return (JSON.parse(texts) as readonly string[]).map(verdictOf) // written by millrace.apply_in_transaction
       },
     }
   }

@@ -28,6 +28,7 @@ const DUE: Readonly<Record<DueKind, string>> = {
 }
 
 export function postgresJobs(store: PostgresStore, cycle: Cycle): JobStore {
+  const insert = createInsert(store)
   const extend = prepared(
     store,
     'jobs.extend',
@@ -54,7 +55,7 @@ export function postgresJobs(store: PostgresStore, cycle: Cycle): JobStore {
   ) as Record<DueKind, Record<'some' | 'records', ReturnType<typeof prepared>>> // the same keys
 
   return {
-    insert: createInsert(store),
+    insert: async (jobs) => (await insert(jobs)).reply,
     claim: (request) => cycle.claim(request),
     apply: (transitions) => cycle.apply(transitions),
     async extend(leases, leaseMs) {

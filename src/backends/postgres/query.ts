@@ -89,8 +89,8 @@ const SOURCES: Readonly<Record<JobStatus, string | null>> = {
   scheduled: 'select id from millrace.scheduled',
   queued: 'select id from millrace.ready',
   blocked: 'select id from millrace.blocked',
-  dispatched: null,
-  running: 'select id from millrace.running',
+  dispatched: 'select id from millrace.running where worker_no = 0',
+  running: 'select id from millrace.running where worker_no <> 0',
   completed: 'select job_id as id from millrace.job_attempts where ended = 1',
   failed: 'select job_id as id from millrace.job_attempts where ended > 1 and ended = 2',
   cancelled: 'select job_id as id from millrace.job_attempts where ended > 1 and ended = 3',
@@ -148,7 +148,8 @@ const COUNTS_SQL = `
     select r.queue_id, 'queued' as status, count(*) as n, min(r.ready_at) as oldest from millrace.ready r group by 1
     union all select s.queue_id, 'scheduled', count(*), null from millrace.scheduled s group by 1
     union all select b.queue_id, 'blocked', count(*), null from millrace.blocked b group by 1
-    union all select r.queue_id, 'running', count(*), null from millrace.running r group by 1
+    union all select r.queue_id, 'running', count(*), null from millrace.running r where r.worker_no <> 0 group by 1
+    union all select r.queue_id, 'dispatched', count(*), min(r.ready_at) from millrace.running r where r.worker_no = 0 group by 1
     union all select c.queue_id, case c.ended when 1 then 'completed' when 2 then 'failed' else 'cancelled' end, sum(c.n), null
       from millrace.final_counts c group by 1, 2
   )
@@ -173,7 +174,7 @@ const ATTEMPTS_SQL = `
   from millrace.job_attempts a where a.job_id = $1
   union all
   select r.attempts + 1, r.lease, 0, (select w.id from millrace.workers w where w.no = r.worker_no), millrace.ms_of(r.started_at), null, null, null, r.lease
-  from millrace.running r where r.id = $1
+  from millrace.running r where r.id = $1 and r.worker_no <> 0
   union all
   select a.attempt, case when a.started_at is null and a.worker_no is null then 0 else a.no end, a.status,
     (select w.id from millrace.workers w where w.no = a.worker_no), millrace.ms_of(a.started_at), millrace.ms_of(a.finished_at),

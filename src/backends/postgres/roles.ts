@@ -22,7 +22,7 @@ const VERSION: Grant = { kind: 'table', privileges: ['select'], names: ['schema_
 const WORDS: Grant = {
   kind: 'routine',
   privileges: ['execute'],
-  names: ['now_at', 'ms_of', 'at_ms', 'after_ms', 'payload_has'],
+  names: ['now_at', 'ms_of', 'at_ms', 'after_ms', 'payload_has', 'pg_identity', 'learn_system'],
 }
 const SEQUENCES: Grant = { kind: 'sequence', privileges: ['usage', 'select'], names: ['*'] }
 const ALL_ROWS: Grant = {
@@ -35,6 +35,21 @@ const VIEWS: Grant = { kind: 'view', privileges: ['select'], names: ['*'] }
 
 /** The verbs of a process that runs jobs; an operator has no use for them. */
 const RUNNING = ['cycle', 'complete_jobs', 'register_worker', 'beat_worker', 'bury_workers', 'lead_role', 'take_starts']
+/** The same for those that keep the hybrid going. */
+const DISPATCHING = [
+  'relay_jobs',
+  'beat_session',
+  'mark_runs',
+  'confirm_runs',
+  'return_runs',
+  'requeue_runs',
+  'requeue_old',
+  'give_back',
+  'bequeath_runs',
+  'flip_queues',
+  'bear_epoch',
+  'renew_server',
+]
 
 export const ROLE_GRANTS: Readonly<Record<Role, readonly Grant[]>> = {
   producer: [
@@ -49,6 +64,7 @@ export const ROLE_GRANTS: Readonly<Record<Role, readonly Grant[]>> = {
         'enqueue',
         'ensure_queue',
         'records_of',
+        'dispatch_of',
       ],
       definer: true,
     },
@@ -58,7 +74,7 @@ export const ROLE_GRANTS: Readonly<Record<Role, readonly Grant[]>> = {
   ],
   worker: [{ kind: 'routine', privileges: ['execute'], names: ['*'] }, ALL_ROWS, VIEWS, SEQUENCES, VERSION],
   operator: [
-    { kind: 'routine', privileges: ['execute'], names: ['*'], except: RUNNING },
+    { kind: 'routine', privileges: ['execute'], names: ['*'], except: [...RUNNING, ...DISPATCHING] },
     ALL_ROWS,
     VIEWS,
     { kind: 'view', privileges: ['delete'], names: ['jobs'] },

@@ -110,10 +110,8 @@ function createDue(store: RedisStore): (kind: DueKind, limit: number) => Promise
       const members = (await link.command('SRANDMEMBER', live, limit + 1_000)) as readonly string[]
       for (const [queue, own] of groupBy(members, (member) => member.split(' ')[0]!)) {
         const ids = own.map((member) => member.split(' ')[1]!)
-        const replies = (await read(
-          queue,
-          ids.flatMap((id) => [queue, id]),
-        )) as readonly (JobReply | null)[]
+        const asked = [0, ...ids.flatMap((id) => [queue, id])]
+        const replies = (await read(queue, asked)) as readonly (JobReply | null)[]
         for (const reply of replies) {
           if (reply === null || jobs.length >= limit) continue
           const found = dueJob(reply, 'batch-cancelled')

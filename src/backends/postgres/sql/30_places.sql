@@ -15,7 +15,8 @@ begin
   if with_gates and (limited or job.group_key is not null) then perform millrace.lock_gates(array[job.queue_id]); end if;
 
   for look in 1..100 loop
-    select 'running', r.lease, r.worker_no, r.started_at, r.seq, r.run_at, r.ready_at, r.visible_until, r.priority, r.attempts, r.crashes, r.hooks
+    select case r.worker_no when 0 then 'dispatched' else 'running' end, r.lease, nullif(r.worker_no, 0),
+           case when r.worker_no <> 0 then r.started_at end, r.seq, r.run_at, r.ready_at, r.visible_until, r.priority, r.attempts, r.crashes, r.hooks
     into job.status, job.lease, job.worker_no, job.started_at, job.seq, job.run_at, job.ready_at, job.visible_until,
          job.priority, job.attempts, job.crashes, job.hooks
     from millrace.running r where r.id = of_job for update;
@@ -54,7 +55,7 @@ end $$;
 create or replace function millrace.leave_place(job millrace.job_place) returns void language plpgsql as $$
 begin
   case job.status
-    when 'running' then delete from millrace.running where id = job.id;
+    when 'running', 'dispatched' then delete from millrace.running where id = job.id;
     when 'queued' then delete from millrace.ready where id = job.id;
     when 'scheduled' then delete from millrace.scheduled where id = job.id;
     when 'blocked' then delete from millrace.blocked where id = job.id;
@@ -69,7 +70,7 @@ end $$;
 create or replace function millrace.hook_place(job millrace.job_place, bits int) returns void language plpgsql as $$
 begin
   case job.status
-    when 'running' then update millrace.running set hooks = hooks | bits where id = job.id and hooks & bits <> bits;
+    when 'running', 'dispatched' then update millrace.running set hooks = hooks | bits where id = job.id and hooks & bits <> bits;
     when 'queued' then update millrace.ready set hooks = hooks | bits where id = job.id and hooks & bits <> bits;
     when 'scheduled' then update millrace.scheduled set hooks = hooks | bits where id = job.id and hooks & bits <> bits;
     when 'blocked' then update millrace.blocked set hooks = hooks | bits where id = job.id and hooks & bits <> bits;

@@ -31,7 +31,11 @@ create or replace function millrace.insert_plain(
   batch uuid, inside boolean,
   -- Told to all processes with the commit; the caller sends one only when nothing was said for a while.
   hint text default null,
-  out gated boolean, out refusal text, out known uuid[], out rings text
+  -- Of the hybrid, by queue: the tag under which jobs that would be ready are minted instead (65_dispatch.sql); null: none.
+  offers text[] default null,
+  out gated boolean, out refusal text, out known uuid[], out rings text,
+  -- What was minted, in the order of the call, and under which conditions; ids only where not all were.
+  out leases bigint[], out minted_ids uuid[], out now_ms bigint, out default_priorities int[], out default_attempts int[], out news text
 ) language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan
 as $$
@@ -39,8 +43,8 @@ declare
   now_at timestamptz := millrace.now_at();
   entry bigint;
   queue_ids int[];
-  default_priorities int[];
-  default_attempts int[];
+  active boolean[];
+  minting int[] := '{}';
   inserted uuid[];
   hook int := case when batch is null then 0 else 16 end;
 begin
@@ -57,12 +61,21 @@ begin
   end if;
   for try in 1..2 loop
     select array_agg(q.id order by n.position), array_agg(q.default_priority order by n.position),
-           array_agg(q.default_attempts order by n.position), bool_or(q.is_limited)
-    into queue_ids, default_priorities, default_attempts, gated
+           array_agg(q.default_attempts order by n.position), bool_or(q.is_limited), array_agg(q.is_active order by n.position)
+    into queue_ids, default_priorities, default_attempts, gated, active
     from unnest(queue_names) with ordinality as n(name, position) join millrace.job_queues q on q.name = n.name;
     exit when cardinality(queue_ids) = cardinality(queue_names);
     perform millrace.make_queues(queue_names, now_at);
   end loop;
+  if offers is not null then
+    minting := array(
+      select o.id from unnest(queue_ids, offers, active) as o(id, tag, is_active)
+      where o.tag is not null and o.is_active and not gated and millrace.may_mint(o.id, o.tag));
+    if cardinality(minting) < cardinality(queue_ids) then
+      news := millrace.dispatch_news(array(select q.id from unnest(queue_ids) as q(id) where q.id <> all(minting)));
+    end if;
+    now_ms := millrace.ms_of(now_at);
+  end if;
   if gated then return; end if;
   gated := false;
   entry := nextval('millrace.entry_seq');
@@ -81,13 +94,22 @@ begin
     select f.*, entry + row_number() over () - 1 as seq from fresh f
   ), now_ready as (
     insert into millrace.ready (seq, run_at, ready_at, id, queue_id, priority, attempts, crashes, hooks)
-    select n.seq, n.first_run_at, now_at, n.id, n.queue_id, n.priority, 0, 0, hook from numbered n where n.first_run_at <= now_at
+    select n.seq, n.first_run_at, now_at, n.id, n.queue_id, n.priority, 0, 0, hook from numbered n
+    where n.first_run_at <= now_at and n.queue_id <> all(minting)
+  ), minted as (
+    insert into millrace.running (id, lease, started_at, seq, run_at, ready_at, visible_until, queue_id, worker_no, priority, attempts, crashes, hooks)
+    select n.id, nextval('millrace.lease_seq'), now_at, n.seq, n.first_run_at, now_at, 'infinity', n.queue_id, 0, n.priority, 0, 0, hook
+    from numbered n where n.first_run_at <= now_at and n.queue_id = any(minting)
+    returning id, lease
   ), later as (
     insert into millrace.scheduled (run_at, id, queue_id, waits_for, priority, attempts, crashes, hooks)
     select n.first_run_at, n.id, n.queue_id, 1, n.priority, 0, 0, hook from numbered n where n.first_run_at > now_at
     returning 1
   )
-  select array_agg(n.id), case when exists (select 1 from later) then 'scheduled' || chr(10) end into inserted, rings from numbered n;
+  select array_agg(n.id), case when exists (select 1 from later) then 'scheduled' || chr(10) end,
+         (select array_agg(m.lease) from minted m), (select array_agg(m.id) from minted m)
+  into inserted, rings, leases, minted_ids from numbered n;
+  if cardinality(minted_ids) = cardinality(ids) then minted_ids := null; end if;
   if coalesce(cardinality(inserted), 0) < cardinality(ids) then
     known := array(select i.id from unnest(ids) as i(id) where i.id <> all(coalesce(inserted, '{}')));
   end if;
@@ -102,8 +124,9 @@ end $$;
 -- As insert_plain for one job outside a batch: what a single enqueue waits for, at half the cost.
 create or replace function millrace.insert_one(
   of_id uuid, queue_name text, of_name text, of_payload text, timeout int, of_priority int, attempts int, delay bigint, at_time bigint,
-  of_meta text, of_tags text[], hint text,
-  out gated boolean, out refusal text, out known uuid[], out rings text
+  of_meta text, of_tags text[], hint text, offer text default null, asks_news boolean default false,
+  out gated boolean, out refusal text, out known uuid[], out rings text,
+  out leases bigint[], out minted_ids uuid[], out now_ms bigint, out default_priorities int[], out default_attempts int[], out news text
 ) language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan
 as $$
@@ -111,14 +134,22 @@ declare
   now_at timestamptz := millrace.now_at();
   run_at timestamptz := now_at;
   queue record;
+  minting boolean := false;
 begin
   for try in 1..2 loop
-    select q.id, coalesce(of_priority, q.default_priority) as priority, coalesce(attempts, q.default_attempts) as attempts, q.is_limited
+    select q.id, coalesce(of_priority, q.default_priority) as priority, coalesce(attempts, q.default_attempts) as attempts, q.is_limited, q.is_active
     into queue from millrace.job_queues q where q.name = queue_name;
     exit when found;
     perform millrace.make_queues(array[queue_name], now_at);
   end loop;
   gated := queue.is_limited;
+  if asks_news then
+    minting := offer is not null and queue.is_active and not gated and millrace.may_mint(queue.id, offer);
+    if not minting then news := millrace.dispatch_news(array[queue.id]); end if;
+    now_ms := millrace.ms_of(now_at);
+    default_priorities := array[queue.priority];
+    default_attempts := array[queue.attempts];
+  end if;
   if gated then return; end if;
   if at_time is not null or delay is not null then
     run_at := greatest(coalesce(millrace.at_ms(at_time), now_at), millrace.after_ms(now_at, coalesce(delay, 0)));
@@ -128,6 +159,10 @@ begin
   on conflict (id) do nothing;
   if not found then
     known := array[of_id];
+  elsif run_at <= now_at and minting then
+    leases := array[nextval('millrace.lease_seq')];
+    insert into millrace.running (id, lease, started_at, seq, run_at, ready_at, visible_until, queue_id, worker_no, priority, attempts, crashes, hooks)
+    values (of_id, leases[1], now_at, nextval('millrace.entry_seq'), run_at, now_at, 'infinity', queue.id, 0, queue.priority, 0, 0, 0);
   elsif run_at <= now_at then
     insert into millrace.ready (seq, run_at, ready_at, id, queue_id, priority, attempts, crashes, hooks)
     values (nextval('millrace.entry_seq'), run_at, now_at, of_id, queue.id, queue.priority, 0, 0, 0);

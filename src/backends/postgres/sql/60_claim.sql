@@ -123,7 +123,7 @@ declare
 begin
   if changes is not null then perform millrace.lock_around(done_ids || millrace.jobs_changed(changes)); end if;
   if cardinality(done_ids) > 0 then
-    unapplied := millrace.complete_jobs(done_ids, done_leases, done_ran_ms, done_results, now_at);
+    unapplied := millrace.complete_jobs(done_ids, done_leases, done_ran_ms, done_results, null, now_at);
   end if;
   if changes is not null then verdicts := millrace.apply_changes(changes, now_at); end if;
 
@@ -165,6 +165,8 @@ begin
     where w.id = for_worker and c.worker_no = w.no and not c.is_dead and c.last_claim_no < claim_no
     returning c.worker_no into worker_number;
     if not found then picked := '{}'; end if;
+    -- No lease that another server may have given out before, once leases travel as tokens.
+    perform millrace.renew_server() from millrace.ledger l where l.id = 1 and l.pg_identity <> '' and l.pg_identity <> millrace.pg_identity();
   end if;
   if cardinality(picked) = 0 and most > 0 then
     select case when c.is_dead then 'worker-dead' when c.last_claim_no >= claim_no then 'superseded' end into refused

@@ -1,12 +1,15 @@
 -- Worker lives. The heartbeat row and the row that claims lock are apart, so that a beat never waits behind work.
 
-create or replace function millrace.register_worker(new_id text, on_host text, with_pid int, for_queues text[], slots int) returns void language plpgsql as $$
+-- `holds_tokens`: it is born behind every epoch, so that nobody takes it for one that has said what it runs (67_sessions.sql).
+create or replace function millrace.register_worker(
+  new_id text, on_host text, with_pid int, for_queues text[], slots int, holds_tokens boolean default false
+) returns void language plpgsql as $$
 declare
   now_at timestamptz := millrace.now_at();
   number int;
 begin
-  insert into millrace.workers (id, host, pid, queues, concurrency, started_at, last_beat_at)
-  values (new_id, on_host, with_pid, for_queues, slots, now_at, now_at) on conflict (id) do nothing returning no into number;
+  insert into millrace.workers (id, host, pid, queues, concurrency, started_at, last_beat_at, epoch_seen)
+  values (new_id, on_host, with_pid, for_queues, slots, now_at, now_at, case when holds_tokens then 0 end) on conflict (id) do nothing returning no into number;
   if found then insert into millrace.worker_claims (worker_no) values (number); end if;
 end $$;
 
@@ -18,6 +21,11 @@ begin
   update millrace.workers set beat = beat + 1, running = running_now, blocked_ms = blocked, last_beat_at = millrace.now_at()
   where id = of_id and is_alive returning no into number;
   if not found then return null; end if;
+  return millrace.beat_reply(number, commands_seen);
+end $$;
+
+create or replace function millrace.beat_reply(number int, commands_seen bigint) returns json language plpgsql as $$
+begin
   delete from millrace.worker_commands where worker_no = number and no <= commands_seen;
   return json_build_object('alive', true,
     'cancels', coalesce((select json_agg(json_build_object('jobId', r.id, 'lease', r.lease)) from millrace.running r
@@ -75,7 +83,9 @@ begin
   if cardinality(dead) > 0 then
     return query select r.id from millrace.running r where r.worker_no = any(dead) and r.visible_until = 'infinity'
       limit most for update skip locked;
-    -- Nothing is claimed by the dead: once they hold nothing they need not be looked at again.
+    -- Nothing is claimed by the dead: once they hold nothing they need not be looked at again, unless they inherit
+    -- (bequeath_runs). Locked before they are looked at, so that an heir who comes meanwhile is seen.
+    dead := array(select c.worker_no from millrace.worker_claims c where c.worker_no = any(dead) for update skip locked);
     update millrace.worker_claims c set is_empty = true where c.worker_no = any(dead)
       and not exists (select 1 from millrace.running r where r.worker_no = c.worker_no and r.visible_until = 'infinity');
   end if;

@@ -5,13 +5,14 @@ security definer set search_path = pg_catalog, pg_temp as $$
 begin
   insert into millrace.job_queues (name, created_at) values (settings->>'name', millrace.now_at()) on conflict (name) do nothing;
   if not found then return false; end if;
-  perform millrace.change_queue(settings->>'name', settings);
+  perform millrace.change_queue(settings->>'name', settings, 0);
   return true;
 end $$;
 
-create or replace function millrace.change_queue(of_name text, change json) returns void language plpgsql as $$
+create or replace function millrace.change_queue(of_name text, change json, step int) returns void language plpgsql as $$
 begin
   update millrace.job_queues q set
+    version = q.version + step,
     default_priority = coalesce((change->>'default_priority')::int, q.default_priority),
     default_attempts = coalesce((change->>'default_attempts')::int, q.default_attempts),
     is_active = coalesce((change->>'is_active')::boolean, q.is_active),
@@ -43,14 +44,24 @@ begin
   where coalesce(expected, 0) = 0 on conflict (name) do nothing;
   select version into current_version from millrace.job_queues where name = of_name for update;
   if not found or (expected is not null and expected <> current_version) then return; end if;
-  perform millrace.change_queue(of_name, change);
-  update millrace.job_queues set version = version + 1,
-    relimit_until = case when change->'limits' is null then relimit_until else millrace.after_ms(now_at, 60000) end
-  where name = of_name;
-  if change->'limits' is not null then perform millrace.apply_limits((change->>'most')::int, now_at); end if;
+  perform millrace.change_queue(of_name, change, 1);
+  if change->'limits' is not null then
+    update millrace.job_queues set relimit_until = millrace.after_ms(now_at, 60000) where name = of_name;
+    perform millrace.apply_limits((change->>'most')::int, now_at);
+  end if;
   changed := true;
   rings := millrace.rung();
 end $$;
+
+-- Whoever pauses a queue by hand changes its version too: it is how that news travels, and an older one never overtakes it.
+create or replace function millrace.number_pause() returns trigger language plpgsql as $$
+begin
+  new.version := old.version + 1;
+  return new;
+end $$;
+
+create or replace trigger number_pause before update on millrace.job_queues for each row
+when (old.is_active is distinct from new.is_active and old.version = new.version) execute function millrace.number_pause();
 
 -- No job without a queue. A foreign key would ask for each inserted job; queues are deleted by hand, if at all.
 create or replace function millrace.keep_queue_of_jobs() returns trigger language plpgsql as $$

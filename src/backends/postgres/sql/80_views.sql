@@ -2,7 +2,7 @@
 
 create or replace view millrace.job_records as
 select b.id, q.name as queue_name, b.queue_id, b.name,
-       case when r.id is not null then 'running' when w.id is not null then 'queued' when s.id is not null then 'scheduled'
+       case when r.id is not null then case r.worker_no when 0 then 'dispatched' else 'running' end when w.id is not null then 'queued' when s.id is not null then 'scheduled'
             when k.id is not null then 'blocked'
             else case f.ended when 1 then 'completed' when 2 then 'failed' when 3 then 'cancelled' end end as status,
        coalesce(r.priority, w.priority, s.priority, k.priority, b.priority)::int as priority,
@@ -14,12 +14,12 @@ select b.id, q.name as queue_name, b.queue_id, b.name,
        coalesce(r.run_at, w.run_at, s.run_at, k.run_at, f.run_at, b.first_run_at) as run_at,
        b.enqueued_at,
        greatest(b.enqueued_at, r.started_at, f.finished_at, x.updated_at) as updated_at,
-       coalesce(r.started_at, f.started_at, x.started_at) as started_at,
+       coalesce(case when r.worker_no <> 0 then r.started_at end, f.started_at, x.started_at) as started_at,
        f.finished_at,
        x.last_error,
        f.result,
        case when x.lease = coalesce(r.lease, case when f.worker_no is not null then f.no end, x.lease) then x.progress end as progress,
-       coalesce(r.worker_no, f.worker_no, x.worker_no) as worker_no,
+       coalesce(nullif(r.worker_no, 0), f.worker_no, x.worker_no) as worker_no,
        coalesce(r.lease, case when f.worker_no is not null then f.no end, x.lease, 0) as lease,
        b.batch_id, b.tags, b.meta, b.group_key, b.limit_key, b.unique_key, b.schedule_name, b.schedule_tick, b.replay_of,
        case when s.id is not null then s.waits_for end as waits_for,
@@ -53,7 +53,7 @@ select a.no as id, a.job_id,
 from millrace.job_attempts a left join millrace.workers w on w.no = a.worker_no
 union all
 select r.lease, r.id, 'attempting', null, r.attempts + 1, w.id, r.started_at, null, null, r.started_at
-from millrace.running r left join millrace.workers w on w.no = r.worker_no;
+from millrace.running r left join millrace.workers w on w.no = r.worker_no where r.worker_no <> 0;
 
 -- Reading by id never scans a table, however wrong its statistics are. The plan is made once per session: making it takes
 -- longer than reading a job.

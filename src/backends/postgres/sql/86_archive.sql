@@ -151,7 +151,7 @@ declare
   job millrace.job_place := millrace.lock_job(old.id);
 begin
   if job.id is null then return null; end if;
-  if job.status = 'running' then
+  if job.status in ('running', 'dispatched') then
     raise exception 'job % (%) is running and cannot be deleted', old.id, old.name using errcode = 'object_in_use',
       hint = 'cancel it first and delete it when it has ended, or let Millrace do both: mill.jobs.remove(id)';
   end if;

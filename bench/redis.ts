@@ -1,0 +1,55 @@
+// The Redis servers of a benchmark, one per variant: as the tests start them, on loopback, each with a directory of
+// its own and the default configuration but for what `notes` says. They are gone at the end.
+import { setTimeout as pause } from 'node:timers/promises'
+import { startRedis } from '../tests/support/redis-server.ts'
+import type { RedisProcess } from '../tests/support/redis-server.ts'
+import type { RedisVariant } from './backends.ts'
+import { infoField, isRewriting } from './redis-info.ts'
+
+const REWRITE_MAX_MS = 60_000
+const REWRITE_POLL_MS = 20
+
+export interface BenchRedis {
+  readonly url: string
+  readonly pid: number
+  readonly dir: string
+  readonly version: string
+  readonly notes: readonly string[]
+  /** Forgets everything and writes the log anew, so that the next measurement starts from rest. */
+  clean(): Promise<void>
+  stop(): Promise<void>
+}
+
+export async function startBenchRedis(variant: RedisVariant): Promise<BenchRedis> {
+  const isLogged = variant === 'aof'
+  const server = await startRedis({ appendOnly: isLogged })
+  const setUp = isLogged ? 'save "", appendonly yes, appendfsync everysec' : 'save "", appendonly no'
+  return {
+    url: server.url,
+    pid: server.pid,
+    dir: server.dir,
+    version: infoField(String(await server.command('INFO', 'server')), 'redis_version'),
+    notes: [`Redis (${variant}) has its default configuration but for ${setUp}; it shares the machine too`],
+    async clean() {
+      await server.command('FLUSHALL', 'SYNC')
+      await server.command('SCRIPT', 'FLUSH', 'SYNC')
+      if (isLogged) await rewriteLog(server)
+    },
+    stop: () => server.stop(),
+  }
+}
+
+/** Otherwise the log of one system would grow to the size at which Redis rewrites it while another is measured. */
+async function rewriteLog(server: RedisProcess): Promise<void> {
+  const deadlineMs = performance.now() + REWRITE_MAX_MS
+  const untilDone = async (): Promise<void> => {
+    while (isRewriting(String(await server.command('INFO', 'persistence')))) {
+      if (performance.now() > deadlineMs) throw new Error('Redis does not finish rewriting its log')
+      await pause(REWRITE_POLL_MS)
+    }
+  }
+  // One that Redis began by itself is refused a second.
+  await untilDone()
+  await server.command('BGREWRITEAOF')
+  await untilDone()
+}

@@ -1,0 +1,79 @@
+// `hybrid(...)`: PostgreSQL and Redis together. What each half is: ports.ts; the protocol between them: docs/hybrid.md.
+import { checkKnownOptions, invalidOption } from '../../core/names.ts'
+import { silentLogger } from '../../runtime/logger.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { createRuntime } from '../../runtime/runtime.ts'
+import { threadsMonoMs } from '../../runtime/thread.ts'
+import type { Diagnosable } from '../../store/diagnosis.ts'
+import type { Backend } from '../../store/ports.ts'
+import { postgresWithLedger } from '../postgres/backend.ts'
+import type { PostgresOptions } from '../postgres/backend.ts'
+import { createLink } from '../redis/ioredis-link.ts'
+import type { RedisServer } from '../redis/link.ts'
+import type { HybridBeatOptions } from './beat.ts'
+import { hybridOver } from './compose.ts'
+import { redisRace } from './redis-race.ts'
+import type { Session } from './session.ts'
+import { HYBRID_TIMES } from './times.ts'
+import type { HybridTimes } from './times.ts'
+
+/** How a job becomes the run of a worker: with its token alone, or put down in PostgreSQL first. */
+export type ClaimMode = 'token' | 'confirmed'
+
+export interface HybridOptions {
+  readonly postgres: Omit<PostgresOptions, 'logger' | 'clock'>
+  readonly redis: RedisServer
+  /** Before all keys in Redis. Default `millrace`. */
+  readonly prefix?: string
+  /** For all queues, or by name. Default `token`. */
+  readonly claims?: ClaimMode | Readonly<Record<string, ClaimMode>>
+  /** Jobs of a lane that wait in Redis at once; the others wait in PostgreSQL. Default 10 000. */
+  readonly window?: number
+  readonly logger?: Logger
+}
+
+const CONNECT_TIMEOUT_MS = 5_000
+const WINDOW_MAX = 1_000_000
+
+export function hybrid(options: HybridOptions): Backend & Diagnosable {
+  const { claims = 'token', prefix = 'millrace', logger = silentLogger } = check(options)
+  const runtime = createRuntime({ logger })
+  const times: HybridTimes = { ...HYBRID_TIMES, window: options.window ?? HYBRID_TIMES.window }
+  const { backend, ledger, session } = postgresWithLedger({ ...options.postgres, logger })
+  const link = createLink({
+    server: options.redis,
+    name: options.postgres.applicationName ?? 'millrace',
+    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    logger,
+  })
+  const over = hybridOver({
+    runtime,
+    store: backend,
+    ledger,
+    race: redisRace({ link, prefix }),
+    times,
+    isConfirmed: (queue) => (typeof claims === 'string' ? claims : claims[queue]) === 'confirmed',
+    threadMonoMs: threadsMonoMs,
+    threadOf: ({ worker, inFlight }: Session) => {
+      const { markAfterMs, markEveryMs } = times
+      const beat: HybridBeatOptions = { session, worker, inFlight: inFlight.shared, markAfterMs, markEveryMs }
+      return { module: beatModule(), options: beat }
+    },
+  })
+  return { ...over, diagnose: backend.diagnose }
+}
+
+function beatModule(): string {
+  const file = import.meta.url.endsWith('.ts') ? './beat.ts' : './beat.js'
+  return new URL(file, import.meta.url).href
+}
+
+function check(options: HybridOptions): HybridOptions {
+  checkKnownOptions(options, ['postgres', 'redis', 'prefix', 'claims', 'window', 'logger'], 'hybrid')
+  const { prefix = 'millrace', window = HYBRID_TIMES.window } = options
+  if (typeof prefix !== 'string' || !/^[\w.:-]{1,100}$/.test(prefix))
+    throw invalidOption('prefix', prefix, "'millrace'")
+  if (!Number.isInteger(window) || window < 1 || window > WINDOW_MAX)
+    throw invalidOption('window', window, '1 … 1000000')
+  return options
+}

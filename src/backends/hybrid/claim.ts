@@ -1,0 +1,224 @@
+// Claim: tokens from Redis, one script per queue and no statement in PostgreSQL; settlements go out beside it. Queues that
+// have no tokens now (mode ledger, or a Redis that does not answer) are claimed from the ledger: ready rows only.
+//
+// Everything handed out is in the in-flight table from before the gate is read until it is settled. What does not pass
+// the gate is not handed out and makes the session suspect of that queue.
+import type { ClaimedJob, JobId, LeaseNumber, LeaseRef } from '../../core/job.ts'
+import { LIMITS } from '../../core/limits.ts'
+import { isPlanted } from '../../core/planted.ts'
+import type { Verdict } from '../../core/transition.ts'
+import type { ClaimReply, ClaimRequest } from '../../store/ports.ts'
+import type { Hybrid } from './hybrid.ts'
+import type { EpochTag, TakeReply } from './ports.ts'
+import { checkSelf } from './self-check.ts'
+import type { Session, SessionQueue } from './session.ts'
+import { readToken } from './token-text.ts'
+import type { ReadToken } from './token-text.ts'
+import { settleAll } from './settle.ts'
+
+/** What the queues of one claim have brought so far. */
+interface Basket {
+  readonly jobs: ClaimedJob[]
+  readonly paused: string[]
+  refused?: ClaimReply['refused']
+}
+
+const NO_VERDICTS: readonly Verdict[] = []
+
+export async function claim(hybrid: Hybrid, request: ClaimRequest): Promise<ClaimReply> {
+  const session = hybrid.sessions.get(request.worker)
+  // Whoever did not register here: the ledger says what it thinks of that.
+  if (session === undefined) return claimElsewhere(hybrid, request)
+  const settling =
+    request.settle === undefined || request.settle.length === 0
+      ? NO_VERDICTS
+      : settleAll(hybrid, request.worker, request.settle)
+  const taking = takeAll(hybrid, session, request)
+  // Both, whatever becomes of the other: what was taken is in the table, or its queue is suspect.
+  const [settled, taken] = await Promise.allSettled([settling, taking])
+  if (settled.status === 'rejected' || taken.status === 'rejected') {
+    if (taken.status === 'fulfilled') dropAll(session, taken.value.jobs)
+    throw settled.status === 'rejected' ? settled.reason : (taken as PromiseRejectedResult).reason
+  }
+  const { jobs, paused, refused } = taken.value
+  // Meanwhile somebody asked what this session holds, and counted this claim as lost.
+  if (request.claimNo <= session.fencedClaimNo && jobs.length > 0) {
+    dropAll(session, jobs)
+    return { jobs: [], verdicts: settled.value, paused, refused: 'superseded' }
+  }
+  return { jobs, verdicts: settled.value, paused, ...(refused !== undefined && { refused }) }
+}
+
+async function claimElsewhere(hybrid: Hybrid, request: ClaimRequest): Promise<ClaimReply> {
+  const { settle = [], ...rest } = request
+  const verdicts = settle.length === 0 ? NO_VERDICTS : await settleAll(hybrid, request.worker, settle)
+  const reply = await hybrid.store.jobs.claim(rest)
+  return { ...reply, verdicts }
+}
+
+/** Handed to nobody. Tokens are found by the check of their queue, rows of the ledger by `holdings`. */
+function dropAll(session: Session, jobs: readonly ClaimedJob[]): void {
+  for (const { queue, lease } of jobs) {
+    if (session.inFlight.remove(lease) === undefined) continue
+    const own = session.queues.get(queue)
+    if (own !== undefined) session.suspect(own)
+  }
+}
+
+async function takeAll(hybrid: Hybrid, session: Session, request: ClaimRequest): Promise<Basket> {
+  const basket: Basket = { jobs: [], paused: [] }
+  if (request.claimNo <= Math.max(session.lastClaimNo, session.fencedClaimNo))
+    return { ...basket, refused: 'superseded' }
+  session.lastClaimNo = request.claimNo
+  const limit = Math.min(request.limit, LIMITS.claimBatchMax)
+  const fromLedger: string[] = []
+  for (const name of request.queues) {
+    const room = Math.min(limit - basket.jobs.length, session.inFlight.free)
+    if (room <= 0) break
+    const tag = hybrid.view.tag(name)
+    if (hybrid.view.row(name)?.mode !== 'token' || hybrid.watch.isOpen(name)) fromLedger.push(name)
+    else if (tag !== null) await takeFrom(hybrid, session, { name, tag, room, leaseMs: request.leaseMs }, basket)
+    if (basket.refused !== undefined) return basket
+  }
+  const room = limit - basket.jobs.length
+  if (fromLedger.length === 0 || room <= 0) return basket
+  return claimReady(hybrid, request, fromLedger, room, basket)
+}
+
+async function claimReady(
+  hybrid: Hybrid,
+  { worker, claimNo, leaseMs }: ClaimRequest,
+  queues: readonly string[],
+  limit: number,
+  basket: Basket,
+): Promise<Basket> {
+  const visibility = leaseMs === undefined ? {} : { leaseMs }
+  const reply = await hybrid.store.jobs
+    .claim({ worker, claimNo, queues, limit, ...visibility })
+    .catch((error: unknown) => {
+      // What was taken is not lost with it.
+      if (basket.jobs.length === 0) throw error
+      return null
+    })
+  if (reply === null) return { ...basket, refused: 'superseded' }
+  const { jobs, paused, refused } = reply
+  const all = { jobs: [...basket.jobs, ...jobs], paused: [...basket.paused, ...paused] }
+  return refused === undefined ? all : { ...all, refused }
+}
+
+interface Ask {
+  readonly name: string
+  readonly tag: EpochTag
+  readonly room: number
+  readonly leaseMs: number | undefined
+}
+
+async function takeFrom(hybrid: Hybrid, session: Session, ask: Ask, basket: Basket): Promise<void> {
+  const own = session.queues.get(ask.name)
+  if (own === undefined) return
+  const epoch = hybrid.view.row(ask.name)!.epoch // it has a tag
+  // Nothing is taken that could not be started.
+  if (!session.inFlight.mayStart(own.index, epoch)) {
+    hybrid.awaitGate(session)
+    return
+  }
+  if (own.isSuspect && !(await checkSelf(hybrid, session, own, ask.tag))) return
+  const reply = await take(hybrid, session, own, ask)
+  if (reply === undefined) return
+  if (reply.kind === 'paused') basket.paused.push(ask.name)
+  else if (reply.kind === 'dup') session.suspect(own)
+  else if (reply.kind === 'dead') basket.refused = 'worker-dead'
+  else if (reply.texts.length > 0) {
+    const read = reply.texts.map((text) => readToken(text, ask.name))
+    basket.jobs.push(...(await admit(hybrid, session, own, read, epoch, ask.leaseMs)))
+  }
+}
+
+/** Undefined: nothing came of it. Never throws: an unknown take makes the session suspect, which is all there is to say. */
+async function take(hybrid: Hybrid, session: Session, own: SessionQueue, ask: Ask): Promise<TakeReply | undefined> {
+  const { name, tag, room } = ask
+  const done = own.takeDone(LIMITS.claimBatchMax)
+  own.c += 1
+  own.taking += 1
+  const request = { session: session.worker, c: own.c, most: room, done }
+  try {
+    hybrid.runtime.failpoint('hybrid.before-take')
+    const reply = await hybrid.calls.gated(name, tag, (race) => race.take(name, tag, request))
+    hybrid.runtime.failpoint('hybrid.after-take')
+    if (reply === undefined && hybrid.view.tag(name) === tag) own.keepDone(done)
+    return reply
+  } catch {
+    own.keepDone(done)
+    session.suspect(own)
+    return undefined
+  } finally {
+    own.taking -= 1
+  }
+}
+
+/** Through the gate, one way or the other. Answers what may be handed out. */
+async function admit(
+  hybrid: Hybrid,
+  session: Session,
+  own: SessionQueue,
+  read: readonly ReadToken[],
+  epoch: number,
+  leaseMs: number | undefined,
+): Promise<readonly ClaimedJob[]> {
+  const { inFlight } = session
+  const isConfirmed = leaseMs !== undefined || hybrid.isConfirmed(own.name)
+  const sinceMs = hybrid.threadMonoMs()
+  for (const { job, field } of read) {
+    inFlight.add({ jobId: job.id, lease: job.lease, queueIndex: own.index, field }, sinceMs)
+  }
+  const mayStart = inFlight.mayStart(own.index, epoch) || isPlanted('hybrid-old-epoch-started')
+  let kept = mayStart ? read : []
+  if (isConfirmed && mayStart) kept = await confirm(hybrid, session, own, read, leaseMs)
+  if (kept.some(({ needsBody }) => needsBody)) return addBodies(hybrid, session, own, kept)
+  if (!mayStart) for (const { job } of read) inFlight.remove(job.lease)
+  if (!mayStart) session.suspect(own)
+  return kept.map(({ job }) => job)
+}
+
+/** Only what the ledger has put down as running here is handed out. */
+async function confirm(
+  hybrid: Hybrid,
+  session: Session,
+  own: SessionQueue,
+  read: readonly ReadToken[],
+  leaseMs: number | undefined,
+): Promise<readonly ReadToken[]> {
+  const refs = read.map(({ job }): LeaseRef => ({ jobId: job.id, lease: job.lease }))
+  try {
+    const confirmed = new Set((await hybrid.ledger.confirm(session.worker, refs, leaseMs)).map(({ lease }) => lease))
+    for (const { lease } of refs) if (!confirmed.has(lease)) session.settled({ lease })
+    return read.filter(({ job }) => confirmed.has(job.lease))
+  } catch {
+    for (const { lease } of refs) session.inFlight.remove(lease)
+    session.suspect(own)
+    return []
+  }
+}
+
+async function addBodies(
+  hybrid: Hybrid,
+  session: Session,
+  own: SessionQueue,
+  read: readonly ReadToken[],
+): Promise<readonly ClaimedJob[]> {
+  const long = read.filter(({ needsBody }) => needsBody).map(({ job }) => job.id)
+  let bodies: ReadonlyMap<JobId, string> = new Map()
+  try {
+    bodies = await hybrid.ledger.bodies(long)
+  } catch {
+    session.suspect(own)
+  }
+  return read.flatMap(({ job, needsBody }) => {
+    if (!needsBody) return [job]
+    const payload = bodies.get(job.id)
+    if (payload !== undefined) return [{ ...job, payload }]
+    session.inFlight.remove(job.lease satisfies LeaseNumber)
+    session.suspect(own)
+    return []
+  })
+}

@@ -1,0 +1,204 @@
+// The hybrid backend: PostgreSQL is the ledger, Redis carries dispatch tokens and may be wiped at any moment. Everything that
+// is not said here is the backend of the ledger's.
+import type { LeaseRef, WorkerId } from '../../core/job.ts'
+import type { Backend, Capabilities, JobStore, ThreadLiveness } from '../../store/ports.ts'
+import { CONFIG_TOPIC, controlTopic, readyTopic } from '../../store/wakeups.ts'
+import type { BeatReply, WorkerStore } from '../../store/worker-store.ts'
+import { claim } from './claim.ts'
+import { ConfigSync } from './config-sync.ts'
+import { Hybrid } from './hybrid.ts'
+import type { HybridParts } from './hybrid.ts'
+import { insert } from './insert.ts'
+import { Keeper } from './keeper.ts'
+import type { KeeperReply } from './keeper.ts'
+import { heldFields } from './self-check.ts'
+import { Session } from './session.ts'
+import { applyAll } from './settle.ts'
+import { refOf } from './token-text.ts'
+import { createUpkeep } from './upkeep.ts'
+
+export interface HybridBackendParts extends HybridParts {
+  /** Of the life of this worker, in a thread of its own; null: beats come from the main loop. */
+  readonly threadOf?: (session: Session) => Pick<ThreadLiveness, 'module' | 'options'>
+}
+
+export function hybridOver(parts: HybridBackendParts): Backend {
+  return composeHybrid(parts).backend
+}
+
+/** For tests, which look inside and take steps of their own. */
+export function composeHybrid(parts: HybridBackendParts): { readonly backend: Backend; readonly hybrid: Hybrid } {
+  const hybrid = new Hybrid(parts)
+  return { hybrid, backend: backendOf(hybrid, parts) }
+}
+
+function backendOf(hybrid: Hybrid, parts: HybridBackendParts): Backend {
+  const { store, race, ledger } = hybrid
+  const sync = new ConfigSync(hybrid)
+  let stopListening: (() => void) | undefined
+  let stopConfig: (() => void) | undefined
+  let users = 0
+  return {
+    ...store,
+    jobs: jobsOf(hybrid),
+    workers: workersOf(hybrid),
+    queues: {
+      ...store.queues,
+      async configure(queue, change, expectVersion) {
+        const record = await store.queues.configure(queue, change, expectVersion)
+        if (record !== null) await sync.changed(queue)
+        return record
+      },
+    },
+    wakeups: hybrid.bells,
+    capabilities: capabilitiesOf(hybrid, parts),
+    ...(store.inside !== undefined && {
+      inside: (tx: unknown) => ledger.inside(tx, (ref) => hybrid.sessions.holding(ref)?.worker ?? null),
+    }),
+    upkeep: ({ isLeading }) => createUpkeep(hybrid, isLeading),
+    async start() {
+      await store.start()
+      if (users++ > 0) return
+      // A Redis that is away keeps nobody from starting.
+      await hybrid.connect().catch((error: unknown) => {
+        hybrid.runtime.logger.warn({ error }, 'Redis cannot be reached: work goes on with PostgreSQL alone')
+      })
+      stopListening = race.listen((queue) => hybrid.bells.ring(readyTopic(queue)))
+      stopConfig = store.wakeups.listen([CONFIG_TOPIC], () => hybrid.refreshSoon())
+      await hybrid.epochs.refresh().catch((error: unknown) => {
+        hybrid.runtime.logger.warn({ error }, 'the dispatch of the queues could not be read yet')
+      })
+      await hybrid.watch.start()
+    },
+    async stop() {
+      if (users > 0 && --users === 0) {
+        stopListening?.()
+        stopConfig?.()
+        await hybrid.watch.stop()
+        hybrid.stop()
+        await race.stop()
+      }
+      await store.stop()
+    },
+  }
+}
+
+function jobsOf(hybrid: Hybrid): JobStore {
+  const { store, sessions } = hybrid
+  return {
+    ...store.jobs,
+    insert: (jobs) => insert(hybrid, jobs),
+    claim: (request) => claim(hybrid, request),
+    apply: (transitions) => applyAll(hybrid, transitions),
+    async holdings(worker, claimNo) {
+      const session = sessions.get(worker)
+      if (session === undefined) return store.jobs.holdings(worker, claimNo)
+      session.fencedClaimNo = Math.max(session.fencedClaimNo, claimNo)
+      const marked = await store.jobs.holdings(worker, claimNo)
+      const held = new Map<number, LeaseRef>()
+      for (const ref of [...marked, ...session.refs(), ...(await tokensOf(hybrid, session))]) held.set(ref.lease, ref)
+      return [...held.values()]
+    },
+  }
+}
+
+/** What Redis says this session holds, of queues whose Redis can be asked; the others stay suspect. */
+async function tokensOf(hybrid: Hybrid, session: Session): Promise<readonly LeaseRef[]> {
+  const refs: LeaseRef[] = []
+  for (const own of session.queues.values()) {
+    const tag = hybrid.view.tag(own.name)
+    if (tag === null || hybrid.watch.isOpen(own.name) || own.c === 0) continue
+    const fields = await heldFields(hybrid, session, own, tag)
+    for (const field of fields ?? []) if (!own.isDone(field)) refs.push(refOf(field))
+  }
+  return refs
+}
+
+function workersOf(hybrid: Hybrid): WorkerStore {
+  const { store, ledger, sessions, runtime, times } = hybrid
+
+  function keeperOf(session: () => Session, worker: WorkerId, inFlight: Session['inFlight']): Keeper {
+    return new Keeper({
+      ledger,
+      worker,
+      inFlight: inFlight.shared,
+      monoMs: hybrid.threadMonoMs,
+      timer: (delayMs, fire) => runtime.clock.timer(delayMs, fire),
+      markAfterMs: times.markAfterMs,
+      markEveryMs: times.markEveryMs,
+      onLost: () => hybrid.bells.ring(controlTopic(session().worker)),
+    })
+  }
+
+  return {
+    ...store.workers,
+    async register(worker) {
+      await ledger.register(worker)
+      if (sessions.get(worker.id) !== undefined) return
+      const session: Session = new Session(worker, (inFlight) => keeperOf(() => session, worker.id, inFlight))
+      for (const own of session.queues.values()) {
+        own.changedTo(hybrid.view.row(own.name)?.epoch ?? 0)
+        session.inFlight.setFailing(own.index, hybrid.watch.isOpen(own.name))
+      }
+      sessions.add(session)
+      // Nothing is in flight yet, so nothing is to be said but the epoch. Should it fail, the first beat does it.
+      await hybrid.epochs.refresh(worker.queues).catch(() => undefined)
+      hybrid.watch.wake()
+    },
+    async beat(request) {
+      const session = sessions.get(request.id)
+      if (session === undefined) return store.workers.beat(request)
+      if (session.isThreaded) session.keeper.again()
+      session.isThreaded = false
+      session.keeper.start()
+      const { news, ...reply } = await session.keeper.beat(request)
+      heard(hybrid, session, { ...reply, news })
+      return reply
+    },
+    async retire(id) {
+      const session = sessions.get(id)
+      if (session !== undefined) {
+        sessions.delete(id)
+        // Nothing of it is left to a guess: what it holds is its own, and comes due with its end.
+        await session.keeper.markAll().catch(() => undefined)
+        session.keeper.stop()
+      }
+      await store.workers.retire(id)
+    },
+  }
+}
+
+/** A beat has answered, here or in the thread. */
+export function heard(hybrid: Hybrid, session: Session, reply: BeatReply & Partial<Pick<KeeperReply, 'news'>>): void {
+  const { news, lost = [] } = reply
+  for (const ref of lost) session.settled(ref)
+  if (news === undefined || !reply.alive) return
+  hybrid.view.learn(news)
+  if (news.serverChanged) void hybrid.epochs.refresh().catch(() => undefined) // told again with the next beat
+}
+
+function capabilitiesOf(hybrid: Hybrid, { threadOf }: HybridBackendParts): Capabilities {
+  const { capabilities } = hybrid.store
+  return {
+    ...capabilities,
+    strictPriority: false,
+    threadLiveness:
+      threadOf === undefined
+        ? null
+        : {
+            module: '',
+            options: null,
+            ofLife(worker) {
+              const session = hybrid.sessions.get(worker)
+              if (session === undefined) return null
+              session.isThreaded = true
+              session.keeper.rest()
+              return threadOf(session)
+            },
+            onReply(worker, reply) {
+              const session = hybrid.sessions.get(worker)
+              if (session !== undefined) heard(hybrid, session, reply)
+            },
+          },
+  }
+}

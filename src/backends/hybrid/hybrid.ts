@@ -1,0 +1,181 @@
+// What the rules of the hybrid share within one process.
+import { bounded } from '../../runtime/bounded.ts'
+import type { Timer } from '../../runtime/clock.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import type { Backend } from '../../store/ports.ts'
+import { controlTopic, readyTopic } from '../../store/wakeups.ts'
+import { RaceCalls } from './calls.ts'
+import { DispatchView } from './dispatch-view.ts'
+import { Epochs } from './epoch.ts'
+import { LaneState, Pipes } from './insert.ts'
+import type { DispatchNews, Ledger, Race } from './ports.ts'
+import { RedisWatch } from './redis-watch.ts'
+import { Sessions } from './session.ts'
+import type { Session } from './session.ts'
+import type { HybridTimes } from './times.ts'
+import { Bells } from './bells.ts'
+
+export interface HybridParts {
+  readonly runtime: Runtime
+  /** The backend of the ledger: everything that the hybrid does not change. */
+  readonly store: Backend
+  readonly ledger: Ledger
+  readonly race: Race
+  readonly times: HybridTimes
+  readonly isConfirmed: (queue: string) => boolean
+  /** Monotonic, the same in all threads of the process. */
+  readonly threadMonoMs: () => number
+}
+
+const GATE_POLL_MS = 5
+const REFRESH_MS = 250
+
+export class Hybrid {
+  readonly runtime: Runtime
+  readonly store: Backend
+  readonly ledger: Ledger
+  readonly race: Race
+  readonly times: HybridTimes
+  readonly isConfirmed: (queue: string) => boolean
+  readonly threadMonoMs: () => number
+  readonly view = new DispatchView()
+  readonly sessions = new Sessions()
+  readonly lanes = new LaneState()
+  readonly bells: Bells
+  readonly pipes: Pipes
+  readonly calls: RaceCalls
+  readonly epochs: Epochs
+  readonly watch: RedisWatch
+  /** How much of its window a lane may fill; less when the memory of Redis runs out. */
+  windowShare = 1
+  readonly #gateTimers = new Map<Session, Timer>()
+  #refreshedMs = -Infinity
+  #isConnected = false
+
+  constructor(parts: HybridParts) {
+    const { runtime, store, race, times } = parts
+    this.runtime = runtime
+    this.store = store
+    this.ledger = boundedLedger(parts.ledger, runtime, times.ledgerMs)
+    this.race = race
+    this.times = times
+    this.isConfirmed = parts.isConfirmed
+    this.threadMonoMs = parts.threadMonoMs
+    this.pipes = new Pipes(runtime)
+    this.bells = new Bells(store.wakeups)
+    this.calls = new RaceCalls({
+      runtime,
+      race,
+      timeoutMs: times.raceMs,
+      onAnswer: (queue) => this.watch.answered(queue),
+      onError: (queue, startedMs) => this.watch.failed(queue, startedMs),
+      onRefused: (queue, tag, refusal) => this.epochs.refused(queue, tag, refusal),
+    })
+    this.epochs = new Epochs({
+      runtime,
+      ledger: this.ledger,
+      calls: this.calls,
+      view: this.view,
+      onNews: () => this.beatNow(),
+      onRead: (news) => this.#read(news),
+      onUnusable: (queues) => queues.forEach((queue) => this.watch.unusable(queue)),
+    })
+    this.watch = new RedisWatch({
+      runtime,
+      view: this.view,
+      times,
+      served: () => this.sessions.served(),
+      probe: (queue) =>
+        this.calls.plain(queue, async (one) => {
+          await this.connect()
+          return one.identity(queue)
+        }),
+      onOpen: (queue) => this.#setFailing(queue, true),
+      onClose: (queue) => this.#setFailing(queue, false),
+      openTokens: (queue) => this.epochs.openTokens(queue),
+      closeTokens: (queue) => this.epochs.closeTokens(queue),
+      moveTokens: (queue, redisId) => this.epochs.moveTokens(queue, redisId),
+      refresh: (queues) => this.epochs.refresh(queues),
+    })
+    this.view.onChange((row) => this.#changed(row.queue))
+  }
+
+  /** Idempotent; throws while Redis is away. */
+  async connect(): Promise<void> {
+    if (this.#isConnected) return
+    await this.race.start()
+    this.#isConnected = true
+  }
+
+  window(): number {
+    return Math.floor(this.times.window * this.windowShare)
+  }
+
+  /** The sessions of this process beat at once: there is something to say, or to see. */
+  beatNow(): void {
+    for (const { worker } of this.sessions.all()) this.bells.ring(controlTopic(worker))
+  }
+
+  /** The gate is shut: when it opens the workers of this session look again. */
+  awaitGate(session: Session): void {
+    if (this.#gateTimers.has(session)) return
+    const look = (): void => {
+      this.#gateTimers.delete(session)
+      if (this.sessions.get(session.worker) !== session) return
+      if (session.inFlight.isOpen) for (const name of session.queues.keys()) this.bells.ring(readyTopic(name))
+      else this.awaitGate(session)
+    }
+    this.#gateTimers.set(session, this.runtime.clock.timer(GATE_POLL_MS, look))
+  }
+
+  /** There may be tokens again; not asked more often than now and then. */
+  refreshSoon(queue?: string): void {
+    const nowMs = this.runtime.clock.monoMs()
+    if (nowMs - this.#refreshedMs < REFRESH_MS) return
+    this.#refreshedMs = nowMs
+    void this.epochs.refresh(queue === undefined ? undefined : [queue]).catch(() => undefined) // asked again with a later insert
+  }
+
+  stop(): void {
+    for (const timer of this.#gateTimers.values()) timer.cancel()
+    this.#gateTimers.clear()
+  }
+
+  /** Sessions without a thread need not wait for their next beat. A part of the rows is not enough to adopt. */
+  #read(news: DispatchNews): void {
+    const known = new Set(news.rows.map(({ queue }) => queue))
+    for (const { keeper, queues, isThreaded } of this.sessions.all()) {
+      const isWhole = [...queues.keys()].every((name) => known.has(name) || this.view.row(name) === undefined)
+      if (!isThreaded && isWhole) keeper.see(news)
+    }
+  }
+
+  #setFailing(queue: string, isFailing: boolean): void {
+    for (const session of this.sessions.all()) {
+      const own = session.queues.get(queue)
+      if (own === undefined || !session.inFlight.setFailing(own.index, isFailing)) continue
+      this.bells.ring(controlTopic(session.worker))
+    }
+    // Work is to be had elsewhere now.
+    this.bells.ring(readyTopic(queue))
+  }
+
+  #changed(queue: string): void {
+    for (const session of this.sessions.all()) session.queues.get(queue)?.changedTo(this.view.row(queue)?.epoch ?? 0)
+    this.watch.wake()
+    this.bells.ring(readyTopic(queue))
+  }
+}
+
+/** Every call to the ledger ends: an answer that does not come is an unknown outcome. */
+function boundedLedger(ledger: Ledger, { clock }: Runtime, timeoutMs: number): Ledger {
+  const within =
+    <Args extends readonly unknown[], Value>(what: string, call: (...args: Args) => Promise<Value>) =>
+    (...args: Args): Promise<Value> =>
+      bounded(clock, timeoutMs, what, call(...args))
+  const calls = Object.entries(ledger).map(([name, call]) =>
+    name === 'inside' ? [name, call] : [name, within(`ledger.${name}`, call as () => Promise<unknown>)],
+  )
+  // The same methods with the same types; only their answers end.
+  return Object.fromEntries(calls) as Ledger
+}

@@ -1,0 +1,176 @@
+// Keeps one session: beats, marks what has been in flight for a while, adopts new epochs. One class, which runs in the
+// heartbeat thread over a connection of its own, or on the main loop where there is no thread.
+//
+// Adoption: the gate is closed, everything in flight is marked in PostgreSQL together with the epoch that the session has
+// seen, then the gate opens for the new epochs. While the outcome is unknown the gate stays closed and it is tried again.
+import type { LeaseRef, WorkerId } from '../../core/job.ts'
+import { isPlanted } from '../../core/planted.ts'
+import type { Timer } from '../../runtime/clock.ts'
+import type { BeatReply, BeatRequest } from '../../store/worker-store.ts'
+import { InFlightView } from './in-flight.ts'
+import type { SharedInFlight } from './in-flight.ts'
+import type { DispatchNews, InFlightRef, SessionLedger } from './ports.ts'
+
+export interface KeeperOptions {
+  readonly ledger: SessionLedger
+  readonly worker: WorkerId
+  readonly inFlight: SharedInFlight
+  /** Monotonic, the same in all threads of the process. */
+  readonly monoMs: () => number
+  readonly timer: (delayMs: number, fire: () => void) => Timer
+  readonly markAfterMs: number
+  readonly markEveryMs: number
+  /** Leases were lost between two beats. */
+  readonly onLost: () => void
+}
+
+export interface KeeperReply extends BeatReply {
+  readonly news: DispatchNews
+}
+
+const MARKS_MAX = 1_000
+const ADOPT_AGAIN_MS = 50
+const NO_NEWS: DispatchNews = { rows: [], epoch: 0, serverChanged: false }
+
+export class Keeper {
+  readonly #options: KeeperOptions
+  readonly #inFlight: InFlightView
+  #lost: LeaseRef[] = []
+  #target: DispatchNews = NO_NEWS
+  #adopted = -1
+  #adopting: Promise<void> | undefined
+  #marking = false
+  #markTimer: Timer | undefined
+  #retry: Timer | undefined
+  #isDead = false
+  #stopped = false
+
+  constructor(options: KeeperOptions) {
+    this.#options = options
+    this.#inFlight = new InFlightView(options.inFlight)
+  }
+
+  /** Marks from now on. */
+  start(): void {
+    if (this.#markTimer === undefined) this.#planMarks()
+  }
+
+  /** Somebody else keeps the session from now on: its thread. */
+  rest(): void {
+    this.#markTimer?.cancel()
+    this.#markTimer = undefined
+    this.#retry?.cancel()
+  }
+
+  /** The session is over: nothing starts any more. */
+  stop(): void {
+    this.#stopped = true
+    this.rest()
+    this.#inFlight.close()
+  }
+
+  async beat(request: BeatRequest): Promise<KeeperReply> {
+    const reply = await this.#options.ledger.beat({ ...request, failing: this.#inFlight.failing() })
+    if (!reply.alive) {
+      this.#die()
+      return { alive: false, cancels: [], commands: [], news: NO_NEWS }
+    }
+    this.see(reply.news)
+    const lost = this.#lost.splice(0)
+    const { cancels, commands, news } = reply
+    return { alive: true, cancels, commands, news, ...(lost.length > 0 && { lost }) }
+  }
+
+  /** Resolves when the epochs of the last beat are adopted, or could not be at once. */
+  async adopted(): Promise<void> {
+    await this.#adopting
+  }
+
+  /** Marks everything in flight: nothing of it may be left to a guess. */
+  async markAll(): Promise<void> {
+    const refs = this.#inFlight.list(this.#options.monoMs())
+    if (refs.length > 0) await this.#mark(refs)
+  }
+
+  #die(): void {
+    this.#isDead = true
+    this.#inFlight.close()
+  }
+
+  /** What PostgreSQL says now: newer epochs are adopted. */
+  see(news: DispatchNews): void {
+    const { epoch, rows } = this.#target
+    if (news.epoch < epoch) return
+    // With the same counter rows are the same: some may only not have been asked for.
+    const more = news.rows.filter(({ queue }) => !rows.some((row) => row.queue === queue))
+    if (news.epoch === epoch && more.length === 0 && this.#target !== NO_NEWS) return
+    this.#target = news.epoch > epoch ? news : { ...news, rows: [...rows, ...more] }
+    this.#adopted = -1
+    this.#adoptSoon()
+  }
+
+  /** The thread is gone and this keeper beats again: what the thread has adopted is not known here. */
+  again(): void {
+    this.#adopted = -1
+    this.#target = NO_NEWS
+    this.start()
+  }
+
+  #adoptSoon(): void {
+    if (this.#adopting !== undefined || this.#stopped || this.#isDead) return
+    this.#retry?.cancel()
+    this.#adopting = this.#adopt().finally(() => {
+      this.#adopting = undefined
+      if (this.#adopted >= this.#target.epoch || this.#stopped || this.#isDead) return
+      this.#retry = this.#options.timer(ADOPT_AGAIN_MS, () => this.#adoptSoon())
+    })
+  }
+
+  async #adopt(): Promise<void> {
+    const { ledger, worker, monoMs } = this.#options
+    const target = this.#target
+    const { epoch, rows } = target
+    const generation = this.#inFlight.close()
+    const refs = isPlanted('hybrid-adopt-without-marks') ? [] : this.#inFlight.list(monoMs())
+    const lost = await ledger.adopt(worker, epoch, refs).catch(() => undefined)
+    if (lost === undefined || this.#stopped) return
+    if (lost === null) {
+      this.#die()
+      return
+    }
+    if (this.#target === target) this.#adopted = epoch
+    this.#inFlight.noteMarked(refs)
+    this.#lose(lost)
+    if (this.#target !== target) return
+    const epochs = this.#inFlight.queues.map((queue) => rows.find((row) => row.queue === queue)?.epoch ?? 0)
+    this.#inFlight.open(generation, epochs)
+  }
+
+  #planMarks(): void {
+    if (this.#stopped) return
+    this.#markTimer = this.#options.timer(this.#options.markEveryMs, () => {
+      this.#planMarks()
+      if (this.#marking || this.#isDead || this.#inFlight.size === 0) return
+      const refs = this.#inFlight.unmarked(this.#options.monoMs(), this.#options.markAfterMs, MARKS_MAX)
+      if (refs.length === 0) return
+      this.#marking = true
+      void this.#mark(refs)
+        .catch(() => undefined) // tried again with the next pass
+        .finally(() => {
+          this.#marking = false
+        })
+    })
+  }
+
+  async #mark(refs: readonly InFlightRef[]): Promise<void> {
+    const lost = await this.#options.ledger.mark(this.#options.worker, refs)
+    this.#inFlight.noteMarked(refs)
+    this.#lose(lost)
+  }
+
+  #lose(lost: readonly LeaseRef[]): void {
+    if (lost.length === 0) return
+    this.#lost.push(...lost)
+    this.#options.onLost()
+  }
+}

@@ -1,0 +1,15 @@
+// The names of everything the hybrid keeps in Redis. All keys of a queue share its hash tag: one slot of a Cluster, one
+// script call. There is no epoch in the names: `open` clears them.
+
+/** In the order in which every script takes them. */
+export type QueueKeys = readonly [state: string, high: string, normal: string, low: string, held: string]
+
+export function queueKeys(prefix: string, queue: string): QueueKeys {
+  const start = `${prefix}:{${queue}}`
+  return [`${start}:state`, `${start}:high`, `${start}:normal`, `${start}:low`, `${start}:held`]
+}
+
+/** The channel on which a push says that a queue has tokens again. */
+export function bellChannel(prefix: string): string {
+  return `${prefix}:bell`
+}

@@ -1,0 +1,45 @@
+// The Redis half of reaping: sessions that have taken tokens and are not alive. First those that Redis knows, then, of them,
+// those that PostgreSQL does not call alive: in the other order a session that was born in between would be taken for dead.
+// Their tokens become rows of the dead session in PostgreSQL, where the rescuer settles them as those of any dead worker.
+import type { WorkerId } from '../../core/job.ts'
+import { isPlanted } from '../../core/planted.ts'
+import type { Hybrid } from './hybrid.ts'
+import type { EpochTag } from './ports.ts'
+import { refOf } from './token-text.ts'
+
+/** Throws when an outcome is unknown; everything is repeated with the next pass. */
+export async function reap(hybrid: Hybrid, queue: string): Promise<number> {
+  const tag = hybrid.view.tag(queue)
+  if (tag === null || hybrid.watch.isOpen(queue)) return 0
+  const reply = await hybrid.calls.gated(queue, tag, (race) => race.audit(queue, tag, 0, []))
+  return reply === undefined ? 0 : buryDead(hybrid, queue, tag, reply.sessions)
+}
+
+/** Of sessions that Redis has named just now, those that are not alive. */
+export async function buryDead(
+  hybrid: Hybrid,
+  queue: string,
+  tag: EpochTag,
+  sessions: readonly WorkerId[],
+): Promise<number> {
+  if (sessions.length === 0) return 0
+  const dead = await hybrid.ledger.notAlive(sessions)
+  for (const session of dead) await bury(hybrid, queue, tag, session)
+  return dead.length
+}
+
+async function bury(hybrid: Hybrid, queue: string, tag: EpochTag, session: WorkerId): Promise<void> {
+  let cursor = '0'
+  do {
+    const c = isPlanted('hybrid-dead-not-fenced') ? 0 : ('dead' as const)
+    const request = { session, c, cursor }
+    const page = await hybrid.calls.gated(queue, tag, (race) => race.holdings(queue, tag, request))
+    if (page === undefined) return
+    if (page.fields.length > 0) await hybrid.ledger.bequeath(session, page.fields.map(refOf))
+    hybrid.runtime.failpoint('hybrid.bequeathed')
+    cursor = page.cursor
+    const isLast = cursor === '0'
+    const dropped = await hybrid.calls.gated(queue, tag, (race) => race.drop(queue, tag, session, page.fields, isLast))
+    if (dropped === undefined) return
+  } while (cursor !== '0')
+}

@@ -1,0 +1,184 @@
+// The race on a real Redis: one script call per method, its reply as a typed value. It decides nothing and repeats
+// nothing: a call that fails throws, and whether it took effect is unknown.
+import type { WorkerId } from '../../core/job.ts'
+import type { RedisLink, RedisValue } from '../redis/link.ts'
+import { script } from '../redis/script.ts'
+import { bellChannel, queueKeys } from './keys.ts'
+import type { QueueKeys } from './keys.ts'
+import { LUA } from './lua.generated.ts'
+import type { EpochTag, Gated, GateRefusal, PushReply, PushRequest, Race, Revoked, TakeReply, Token } from './ports.ts'
+
+export interface RedisRaceOptions {
+  readonly link: RedisLink
+  readonly prefix: string
+}
+
+type Bits = readonly [boolean, boolean, boolean]
+/** What a script answers: a word, then what belongs to it. */
+type Answer = readonly [word: string, ...rest: unknown[]]
+
+const SCRIPTS = {
+  identity: script('hybrid identity', LUA.identity),
+  open: script('hybrid open', LUA.open),
+  push: script('hybrid push', LUA.push),
+  take: script('hybrid take', LUA.take),
+  holdings: script('hybrid holdings', LUA.holdings),
+  drop: script('hybrid drop', LUA.drop),
+  revoke: script('hybrid revoke', LUA.revoke),
+  audit: script('hybrid audit', LUA.audit),
+  config: script('hybrid config', LUA.config),
+}
+type ScriptName = keyof typeof SCRIPTS
+
+export function redisRace({ link, prefix }: RedisRaceOptions): Race {
+  const channel = bellChannel(prefix)
+  const keys = new Map<string, QueueKeys>()
+  const listeners = new Set<(queue: string) => void>()
+  let unsubscribe: (() => void) | undefined
+
+  function keysOf(queue: string): QueueKeys {
+    let own = keys.get(queue)
+    if (own === undefined) keys.set(queue, (own = queueKeys(prefix, queue)))
+    return own
+  }
+
+  // The word and the rest come from our own scripts: their text is part of this module.
+  async function answer(name: ScriptName, queue: string, args: readonly RedisValue[]): Promise<Answer> {
+    return (await link.run(SCRIPTS[name], keysOf(queue), args)) as Answer
+  }
+
+  async function gated<Value>(
+    name: ScriptName,
+    queue: string,
+    args: readonly RedisValue[],
+    read: (answer: Answer) => Value,
+  ): Promise<Gated<Value>> {
+    const found = await answer(name, queue, args)
+    const refused = refusalOf(found)
+    return refused === null ? { refused, value: read(found) } : { refused, value: null }
+  }
+
+  return {
+    async identity(queue) {
+      return (await link.run(SCRIPTS.identity, keysOf(queue), [])) as string
+    },
+    async open(queue, request) {
+      const { epoch, redisId, firstLease, version, paused, lowerLaneShare } = request
+      const args = [epoch, redisId, firstLease, version, bit(paused), lowerLaneShare]
+      const [word, found] = await answer('open', queue, args)
+      if (word === 'OK') return { kind: 'open', birth: String(found) }
+      if (word === 'AHEAD') return { kind: 'ahead', epoch: Number(found) }
+      return { kind: 'identity', redisId: String(found) }
+    },
+    push: (queue, tag, request) => gated('push', queue, pushArgs(queue, tag, request, channel), pushReply),
+    take: (queue, tag, { session, c, most, done }) => gated('take', queue, [tag, session, c, most, ...done], takeReply),
+    holdings: (queue, tag, { session, c, cursor }) =>
+      gated('holdings', queue, [tag, session, c, cursor], ([, next, fields]) => ({
+        fields: fields as readonly string[],
+        cursor: String(next),
+      })),
+    drop: (queue, tag, session, fields, last) => gated('drop', queue, [tag, session, bit(last), ...fields], () => null),
+    revoke: (queue, tag, fields) =>
+      gated('revoke', queue, [tag, ...fields], ([, ...notes]) => notes.map((note) => revoked(String(note)))),
+    audit: (queue, tag, below, fields) =>
+      gated('audit', queue, [tag, below, ...fields], ([, absent, sessions]) => ({
+        absent: absent as readonly string[],
+        sessions: sessions as readonly WorkerId[],
+      })),
+    config: (queue, tag, { version, paused, lowerLaneShare }) =>
+      gated('config', queue, [tag, version, bit(paused), lowerLaneShare, channel, queue], () => null),
+    async memory() {
+      const nodes = await link.onMasters(async (node) => memoryOf(String(await node.command('INFO', 'memory'))))
+      return nodes.reduce((fullest, node) => (fullnessOf(node) > fullnessOf(fullest) ? node : fullest))
+    },
+    listen(onBell) {
+      listeners.add(onBell)
+      return () => listeners.delete(onBell)
+    },
+    async start() {
+      await link.connect()
+      unsubscribe ??= await link.subscribe(
+        channel,
+        (queue) => {
+          for (const listener of listeners) listener(queue)
+        },
+        () => undefined,
+      )
+    },
+    async stop() {
+      unsubscribe?.()
+      unsubscribe = undefined
+      await link.close()
+    },
+  }
+}
+
+function refusalOf([word, redisId, epoch]: Answer): GateRefusal | null {
+  if (word === 'EPOCH' || word === 'IDENTITY' || word === 'TORN') {
+    return { why: word, redisId: String(redisId), epoch: String(epoch) }
+  }
+  return null
+}
+
+function pushArgs(queue: string, tag: EpochTag, request: PushRequest, channel: string): readonly RedisValue[] {
+  const { pusher, tokens, backlog, window } = request
+  const counts = [0, 0, 0]
+  let lowest = tokens[0]?.lease ?? 0
+  let highest = lowest
+  for (const { lane, lease } of tokens) {
+    counts[lane]! += 1
+    if (lease < lowest) lowest = lease
+    if (lease > highest) highest = lease
+  }
+  const bits = backlog === null ? '---' : backlog.map(bit).join('')
+  const args: RedisValue[] = [tag, pusher, 2 * window, bits, channel, queue, lowest, highest, ...counts]
+  appendTexts(args, tokens, counts)
+  return args
+}
+
+function appendTexts(args: RedisValue[], tokens: readonly Token[], counts: readonly number[]): void {
+  for (const lane of [0, 1, 2]) {
+    if (counts[lane] === 0) continue
+    const isOnly = counts[lane] === tokens.length
+    for (const token of tokens) if (isOnly || token.lane === lane) args.push(token.text)
+  }
+}
+
+function pushReply([word, high, normal, low, bits]: Answer): PushReply {
+  const text = String(bits)
+  return {
+    isFull: word === 'FULL',
+    depths: [Number(high), Number(normal), Number(low)],
+    backlog: [text[0] === '1', text[1] === '1', text[2] === '1'] satisfies Bits,
+  }
+}
+
+function takeReply([word, texts]: Answer): TakeReply {
+  if (word === 'OK') return { kind: 'taken', texts: texts as readonly string[] }
+  return { kind: word === 'PAUSED' ? 'paused' : word === 'DUP' ? 'dup' : 'dead' }
+}
+
+function revoked(note: string): Revoked {
+  if (note === 'x') return 'revoked'
+  if (note === '-') return 'absent'
+  return { session: note.slice(0, note.lastIndexOf('/')) as WorkerId }
+}
+
+interface Memory {
+  readonly used: number
+  readonly max: number
+}
+
+function memoryOf(info: string): Memory {
+  const field = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0)
+  return { used: field('used_memory'), max: field('maxmemory') }
+}
+
+/** Servers without a limit are compared by what they use, and count as less full than any with one. */
+function fullnessOf({ used, max }: Memory): number {
+  return max > 0 ? used / max : used / Number.MAX_SAFE_INTEGER
+}
+
+function bit(value: boolean): string {
+  return value ? '1' : '0'
+}

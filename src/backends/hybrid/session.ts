@@ -1,0 +1,141 @@
+// One life of a worker as the claiming side sees it: what it has in flight, and per queue how many takes it has numbered,
+// which finished tokens Redis has not been told of, and whether a take may have brought something nobody knows of.
+import type { LeaseRef, WorkerId } from '../../core/job.ts'
+import { isPlanted } from '../../core/planted.ts'
+import type { NewWorker } from '../../store/worker-store.ts'
+import { InFlight, createInFlight } from './in-flight.ts'
+import type { Keeper } from './keeper.ts'
+import type { TokenField } from './ports.ts'
+
+/** More would not fit into the next takes; the rest is forgotten by the next epoch or found by the reaper. */
+const DONE_MAX = 100_000
+
+export class SessionQueue {
+  readonly name: string
+  readonly index: number
+  /** Number of the last take. */
+  c = 0
+  taking = 0
+  /** A take had an unknown outcome, or a token was not started: look before the next take. */
+  isSuspect = false
+  checking: Promise<void> | undefined
+  #done: TokenField[] = []
+  #epoch = 0
+
+  constructor(name: string, index: number) {
+    this.name = name
+    this.index = index
+  }
+
+  get doneCount(): number {
+    return this.#done.length
+  }
+
+  finish(field: TokenField): void {
+    if (this.#done.length < DONE_MAX) this.#done.push(field)
+  }
+
+  /** Carried by the next take; back with `keepDone` unless that was answered. */
+  takeDone(most: number): readonly TokenField[] {
+    if (this.#done.length <= most) {
+      const all = this.#done
+      this.#done = []
+      return all
+    }
+    return this.#done.splice(0, most)
+  }
+
+  keepDone(fields: readonly TokenField[]): void {
+    if (fields.length > 0) this.#done.unshift(...fields)
+  }
+
+  isDone(field: TokenField): boolean {
+    return this.#done.includes(field)
+  }
+
+  /** Tokens of an epoch that is over: nobody asks for them any more. */
+  changedTo(epoch: number): void {
+    if (epoch === this.#epoch) return
+    this.#epoch = epoch
+    this.#done = []
+    this.isSuspect = false
+  }
+}
+
+export class Session {
+  readonly worker: WorkerId
+  readonly inFlight: InFlight
+  readonly queues: ReadonlyMap<string, SessionQueue>
+  /** Beats on the main loop; the thread has one of its own. */
+  readonly keeper: Keeper
+  lastClaimNo = 0
+  /** Claims up to this number hand out nothing any more. */
+  fencedClaimNo = 0
+  /** Beats come from the thread: this keeper here only took the first one. */
+  isThreaded = false
+
+  constructor({ id, queues, concurrency }: NewWorker, keeperOf: (inFlight: InFlight) => Keeper) {
+    this.worker = id
+    const names = [...new Set(queues)]
+    this.inFlight = new InFlight(createInFlight(names, concurrency))
+    this.queues = new Map(names.map((name, index) => [name, new SessionQueue(name, index)]))
+    this.keeper = keeperOf(this.inFlight)
+  }
+
+  /** Its run is over, as far as the ledger is concerned. */
+  settled({ lease }: Pick<LeaseRef, 'lease'>): void {
+    const flight = this.inFlight.remove(lease)
+    if (flight === undefined) return
+    for (const queue of this.queues.values()) {
+      if (queue.index !== flight.queueIndex) continue
+      queue.finish(flight.field)
+      return
+    }
+  }
+
+  refs(): readonly LeaseRef[] {
+    return [...this.inFlight.flights()].map(({ jobId, lease }) => ({ jobId, lease }))
+  }
+
+  suspect(queue: SessionQueue): void {
+    if (!isPlanted('hybrid-no-self-check')) queue.isSuspect = true
+  }
+}
+
+/** Those of this process. */
+export class Sessions {
+  readonly #all = new Map<WorkerId, Session>()
+
+  add(session: Session): void {
+    this.#all.set(session.worker, session)
+  }
+
+  get(worker: WorkerId): Session | undefined {
+    return this.#all.get(worker)
+  }
+
+  delete(worker: WorkerId): void {
+    this.#all.delete(worker)
+  }
+
+  all(): Iterable<Session> {
+    return this.#all.values()
+  }
+
+  get size(): number {
+    return this.#all.size
+  }
+
+  /** Who runs it here. */
+  holding({ lease }: Pick<LeaseRef, 'lease'>): Session | null {
+    for (const session of this.#all.values()) if (session.inFlight.has(lease)) return session
+    return null
+  }
+
+  /** The queues that are worked on here. */
+  served(): ReadonlySet<string> {
+    const names = new Set<string>()
+    for (const { queues } of this.#all.values()) for (const name of queues.keys()) names.add(name)
+    return names
+  }
+}

@@ -1,0 +1,42 @@
+// Settle: the ledger decides; when it has answered, the run is no longer in flight and its field goes to Redis with the next
+// take, kept until that take is answered. Changes without a lease may concern a token that waits: see cancel.ts.
+import type { WorkerId } from '../../core/job.ts'
+import type { Transition, Verdict } from '../../core/transition.ts'
+import { cancelDispatched } from './cancel.ts'
+import type { Hybrid } from './hybrid.ts'
+
+export async function settleAll(
+  hybrid: Hybrid,
+  worker: WorkerId | null,
+  transitions: readonly Transition[],
+): Promise<readonly Verdict[]> {
+  const { verdicts, dispatched } = await hybrid.ledger.settle(worker, transitions)
+  hybrid.runtime.failpoint('hybrid.after-settle')
+  for (const [index, transition] of transitions.entries()) {
+    if (verdicts[index] !== 'busy') noteSettled(hybrid, transition)
+  }
+  return dispatched.length === 0 ? verdicts : cancelDispatched(hybrid, transitions, verdicts, dispatched)
+}
+
+/** `jobs.apply`: whoever runs it here is found by its lease; usually one worker has them all. */
+export async function applyAll(hybrid: Hybrid, transitions: readonly Transition[]): Promise<readonly Verdict[]> {
+  const workers = transitions.map(({ guard }) =>
+    guard.lease === undefined ? null : (hybrid.sessions.holding({ lease: guard.lease })?.worker ?? null),
+  )
+  const distinct = new Set(workers.filter((worker) => worker !== null))
+  if (distinct.size <= 1) return settleAll(hybrid, [...distinct][0] ?? null, transitions)
+  const verdicts: Verdict[] = []
+  for (let from = 0; from < transitions.length;) {
+    let to = from + 1
+    while (to < transitions.length && workers[to] === workers[from]) to += 1
+    verdicts.push(...(await settleAll(hybrid, workers[from] ?? null, transitions.slice(from, to))))
+    from = to
+  }
+  return verdicts
+}
+
+function noteSettled(hybrid: Hybrid, { edge, guard }: Transition): void {
+  if (edge === 'report' || guard.lease === undefined) return
+  const { lease } = guard
+  hybrid.sessions.holding({ lease })?.settled({ lease })
+}

@@ -1,0 +1,51 @@
+// A hybrid for suites that call a backend directly: no services run beside it, so each claim first takes the steps that they
+// would take, and waits for them. Jobs are put down as running when they are claimed (`confirmed`), and come from the ledger:
+// what the suites say of `queued` and `running` holds. Tokens, epochs and the relay are those of the real rules.
+import { composeHybrid } from '../../src/backends/hybrid/compose.ts'
+import type { HybridBackendParts } from '../../src/backends/hybrid/compose.ts'
+import type { Hybrid } from '../../src/backends/hybrid/hybrid.ts'
+import { relayOnce } from '../../src/backends/hybrid/relay.ts'
+import type { WorkerId } from '../../src/core/job.ts'
+import type { Backend, ClaimReply, ClaimRequest } from '../../src/store/ports.ts'
+
+const WAIT_MAX_MS = 5_000
+
+export function stepBackend(parts: Omit<HybridBackendParts, 'isConfirmed'>): Backend {
+  const { backend, hybrid } = composeHybrid({ ...parts, isConfirmed: () => true })
+  const pipes = new Map<string, string>()
+
+  async function claim(request: ClaimRequest): Promise<ClaimReply> {
+    const { settle = [], ...rest } = request
+    const verdicts = await backend.jobs.apply(settle)
+    const isVoid = request.limit <= 0 || request.claimNo <= (hybrid.sessions.get(request.worker)?.lastClaimNo ?? 0)
+    const queues = isVoid ? [] : await ready(hybrid, request.worker, request.queues)
+    for (const queue of queues) {
+      hybrid.windowShare = (Math.max(request.limit, 1) + 0.5) / hybrid.times.window
+      await relayOnce(hybrid, queue, pipes)
+    }
+    return { ...(await backend.jobs.claim(rest)), verdicts }
+  }
+
+  return { ...backend, jobs: { ...backend.jobs, insert: (jobs) => parts.store.jobs.insert(jobs), claim } }
+}
+
+/** Waits until the queues that are there have tokens and this worker may take them; answers those. */
+async function ready(hybrid: Hybrid, worker: WorkerId, queues: readonly string[]): Promise<readonly string[]> {
+  const session = hybrid.sessions.get(worker)
+  if (session === undefined) return []
+  const untilMs = performance.now() + WAIT_MAX_MS
+  for (;;) {
+    await hybrid.epochs.refresh()
+    const there = queues.filter((queue) => session.queues.has(queue) && hybrid.view.row(queue) !== undefined)
+    const isReady = (queue: string): boolean => {
+      const { epoch = -1 } = hybrid.view.row(queue) ?? {}
+      const index = session.queues.get(queue)?.index ?? -1
+      return hybrid.view.tag(queue) !== null && session.inFlight.mayStart(index, epoch)
+    }
+    const isDead = (await hybrid.ledger.notAlive([worker])).length > 0
+    if (isDead || there.every(isReady)) return there
+    if (performance.now() > untilMs) throw new Error(`no tokens for ${there.join(', ')} after ${WAIT_MAX_MS} ms`)
+    hybrid.watch.wake()
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+}

@@ -1,0 +1,164 @@
+// The stores of the hybrid in the simulation: a ledger over the world, one Redis that everything may befall, and per process
+// the real rules over a network to both.
+import { hybridOver } from '../../src/backends/hybrid/compose.ts'
+import { LedgerState, memoryLedger } from '../../src/backends/hybrid/memory-ledger.ts'
+import { MemoryRace } from '../../src/backends/hybrid/memory-race.ts'
+import type { RaceSnapshot } from '../../src/backends/hybrid/memory-race.ts'
+import type { Ledger, Race } from '../../src/backends/hybrid/ports.ts'
+import { raceProblems } from '../../src/backends/hybrid/race-invariants.ts'
+import { HYBRID_TIMES } from '../../src/backends/hybrid/times.ts'
+import type { World } from '../../src/backends/memory/world.ts'
+import type { Backend } from '../../src/store/ports.ts'
+import type { Checker } from './checker.ts'
+import type { FaultKind } from './faults.ts'
+import type { Random } from './random.ts'
+import type { SimProcess, SimWorld } from './sim-process.ts'
+
+const QUEUES = ['open', 'limited', 'ticks'] as const
+const TIMES = {
+  ...HYBRID_TIMES,
+  raceMs: 300,
+  ledgerMs: 1_000,
+  returnMs: 400,
+  returnMaxMs: 2_000,
+  reconcileMs: 500,
+  watchMs: 100,
+  // So small that lanes fill up and backlogs form.
+  window: 8,
+}
+
+export class HybridWorld {
+  readonly #net: SimWorld
+  readonly #checker: Checker
+  readonly #race = new MemoryRace({ identity: 'redis-1' })
+  readonly #ledger: Ledger
+  #servers = 1
+  #server = 'redis-1'
+  #copies: RaceSnapshot[] = []
+
+  constructor(world: World, net: SimWorld, checker: Checker) {
+    this.#net = net
+    this.#checker = checker
+    this.#ledger = this.#observed(memoryLedger(world, new LedgerState()))
+  }
+
+  /** What one process sees. */
+  reach(process: SimProcess, store: Backend, isConfirmed: boolean): Backend {
+    const race = this.#race
+    const networked = process.reachPort<Race>('redis', race, true)
+    const backend = hybridOver({
+      runtime: process.runtime,
+      store: process.reach(store),
+      ledger: process.reachPort('ledger', this.#ledger, false),
+      race: {
+        ...networked,
+        listen: (onBell) => race.listen((queue) => process.hint(() => onBell(queue))),
+        start: () => Promise.resolve(),
+        stop: () => Promise.resolve(),
+      },
+      times: TIMES,
+      isConfirmed: () => isConfirmed,
+      threadMonoMs: () => process.runtime.clock.monoMs(),
+    })
+    return process.watchBeats({
+      ...backend,
+      jobs: {
+        ...backend.jobs,
+        claim: async (request) => {
+          const reply = await backend.jobs.claim(request)
+          for (const { id, lease } of reply.jobs) {
+            this.#checker.handedOut(id, request.worker, lease)
+            this.#net.trace.add(this.#net.time.nowMs, process.name, 'is handed', id, lease)
+          }
+          return reply
+        },
+      },
+    })
+  }
+
+  /** Faults at moments. */
+  plot(random: Random, plot: (kind: FaultKind, times: number, strike: () => void) => void): void {
+    const race = this.#race
+    plot('redis-flushed', 3, () => race.flush())
+    plot('redis-suffix-lost', 3, () => {
+      race.loseSuffix(random.int(1, 60))
+      this.#become(`redis-${++this.#servers}`)
+    })
+    plot('redis-old-copy', 3, () => {
+      this.#copies.push(race.snapshot())
+      race.restore(random.pick(this.#copies))
+      this.#become(`redis-${++this.#servers}`)
+    })
+    plot('redis-other-and-back', 2, () => this.#goAndComeBack(random))
+    plot('redis-evicted', 4, () =>
+      race.evict(random.pick(QUEUES), random.pick(['state', 'high', 'normal', 'low', 'held'])),
+    )
+    plot('redis-outage', 3, () => {
+      this.#net.redisOutageUntilMs = this.#net.time.nowMs + random.pick([random.int(100, 600), random.int(600, 4_000)])
+    })
+    plot('redis-full', 2, () => {
+      race.setFull(true)
+      this.#net.time.at(random.int(200, 2_000), () => race.setFull(false))
+    })
+    // Copies for later.
+    plot('redis-old-copy', 3, () => void this.#copies.push(race.snapshot()))
+  }
+
+  /** Clients are sent to a replica that lags behind, and back to the first server, which has what it had. */
+  #goAndComeBack(random: Random): void {
+    const race = this.#race
+    const lagging = race.snapshot()
+    this.#net.time.at(random.int(0, 300), () => {
+      const first = { server: this.#server, copy: race.snapshot() }
+      race.restore(lagging)
+      this.#become(`redis-${++this.#servers}`)
+      this.#net.time.at(random.int(50, 2_000), () => {
+        race.restore(first.copy)
+        this.#become(first.server)
+      })
+    })
+  }
+
+  #become(server: string): void {
+    this.#server = server
+    this.#race.become(server)
+  }
+
+  heal(): void {
+    this.#net.redisOutageUntilMs = 0
+    this.#race.setFull(false)
+  }
+
+  check(): void {
+    for (const queue of this.#race.queueNames) {
+      const [problem] = raceProblems(this.#race.inspect(queue))
+      if (problem !== undefined) this.#checker.fail('held', `${queue}: ${problem}`)
+    }
+  }
+
+  /** Redis holds no token any more. */
+  get isEmpty(): boolean {
+    return this.#race.queueNames.every((queue) => {
+      const { held, lanes } = this.#race.inspect(queue)
+      return [...held.keys()].every((field) => field === '#') && lanes.every((lane) => lane.length === 0)
+    })
+  }
+
+  left(): string {
+    return this.#race.queueNames
+      .flatMap((queue) => [...this.#race.inspect(queue).held].map(([field, note]) => `${queue} ${field}=${note}`))
+      .filter((text) => !text.includes(' #='))
+      .slice(0, 5)
+      .join('; ')
+  }
+
+  #observed(ledger: Ledger): Ledger {
+    return {
+      ...ledger,
+      insert: (jobs, offers) => {
+        this.#checker.inserted(jobs)
+        return ledger.insert(jobs, offers)
+      },
+    }
+  }
+}
