@@ -41,23 +41,17 @@ async function setup(prefix = newName()) {
   const worker = newId() as WorkerId // minted here, as the worker does
   await backend.workers.register({ id: worker, host: 'h', pid: 1, queues: [...QUEUES], concurrency: 10 })
   let claimNo = 0
-  return {
-    prefix,
-    backend,
-    worker,
-    async insert(...jobs: readonly NewJob[]) {
-      const reply = await backend.jobs.insert(jobs)
-      expect(reply).toMatchObject({ ok: true })
-    },
-    async claim(queue: string): Promise<ClaimedJob> {
-      const { jobs } = await backend.jobs.claim({ worker, claimNo: ++claimNo, queues: [queue], limit: 1 })
-      expect(jobs).toHaveLength(1)
-      return jobs[0]!
-    },
-    async statusOf(...jobs: readonly { readonly id: JobId }[]): Promise<readonly (JobStatus | undefined)[]> {
-      return (await backend.query.get(jobs.map(({ id }) => id))).map((job) => job?.status)
-    },
+  const insert = async (...jobs: readonly NewJob[]): Promise<void> => {
+    expect(await backend.jobs.insert(jobs)).toMatchObject({ ok: true })
   }
+  const claim = async (queue: string): Promise<ClaimedJob> => {
+    const { jobs } = await backend.jobs.claim({ worker, claimNo: ++claimNo, queues: [queue], limit: 1 })
+    expect(jobs).toHaveLength(1)
+    return jobs[0]!
+  }
+  const statusOf = async (...jobs: readonly { readonly id: JobId }[]): Promise<readonly (JobStatus | undefined)[]> =>
+    (await backend.query.get(jobs.map(({ id }) => id))).map((one) => one?.status)
+  return { prefix, backend, worker, insert, claim, statusOf }
 }
 
 function job(queue: string, fields: Partial<NewJob> = {}): NewJob {

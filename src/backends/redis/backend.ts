@@ -43,10 +43,8 @@ export interface RedisOptions extends RedisServer {
 }
 
 const CONNECT_TIMEOUT_MS = 10_000
-const OPTIONS = [
-  ...['url', 'cluster', 'sentinel', 'username', 'password', 'db', 'tls'],
-  ...['prefix', 'applicationName', 'logger', 'clock', 'clockKey'],
-]
+const SERVER_OPTIONS = ['url', 'cluster', 'sentinel', 'username', 'password', 'db', 'tls']
+const OPTIONS = [...SERVER_OPTIONS, 'prefix', 'applicationName', 'logger', 'clock', 'clockKey']
 
 export function redis(options: RedisOptions): Backend & Diagnosable {
   const { prefix, applicationName, logger, clock, clockKey, ...server } = check(options)
@@ -72,7 +70,7 @@ export function redis(options: RedisOptions): Backend & Diagnosable {
     query,
     queues: redisQueues(store, cluster),
     schedules: redisSchedules(store, {
-      insert: jobs.insert,
+      insert: (asked) => jobs.insert(asked),
       read: async (id) => (await query.get([id]))[0] ?? null,
     }),
     batches: redisBatches(store, cluster?.outbox),

@@ -30,8 +30,8 @@ export function clusterJobs(store: RedisStore, { outbox, register }: ClusterPart
   const { link, keys, where } = store
   return {
     insert: createClusterInsert(store, outbox, register),
-    claim: cycle.claim,
-    apply: cycle.apply,
+    claim: (request) => cycle.claim(request),
+    apply: (transitions) => cycle.apply(transitions),
     async extend(leases, leaseMs) {
       await findQueues(
         store,

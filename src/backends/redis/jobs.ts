@@ -21,8 +21,8 @@ export function redisJobs(store: RedisStore): JobStore {
   const { where } = store
   return {
     insert: createInsert(store),
-    claim: cycle.claim,
-    apply: cycle.apply,
+    claim: (request) => cycle.claim(request),
+    apply: (transitions) => cycle.apply(transitions),
     async extend(leases, leaseMs) {
       if (leases.length === 0) return []
       const asked = leases.flatMap(({ jobId, lease }) => [jobId, where.of(jobId), lease])

@@ -12,6 +12,9 @@ import type { RedisStore } from './store.ts'
 /** Others may change it between our reading and our writing; so many times in a row they do not. */
 const TRIES_MAX = 50
 
+/** As lua/queue-configure.lua answers. */
+type Changed = readonly [createdAt: string, version: number]
+
 /** With the parts of a Cluster: on one. */
 export function redisQueues(store: RedisStore, cluster: ClusterParts | undefined): QueueStore {
   const ensure = prepared(store, 'queues.ensure', 'queueEnsure')
@@ -31,10 +34,8 @@ export function redisQueues(store: RedisStore, cluster: ClusterParts | undefined
     const after = { ...before, ...change, name }
     const relimits = change.limits !== undefined || String(before.lanes) !== String(after.lanes)
     const { createdAtMs: _, version, ...body } = after
-    const reply = (await configure(name, [
-      ...[name, version, relimits ? 1 : 0, LIMITS.maintenanceBatchMax],
-      ...Object.entries(configFields(body)).flat(),
-    ])) as readonly [string, number] | null
+    const head = [name, version, relimits ? 1 : 0, LIMITS.maintenanceBatchMax]
+    const reply = (await configure(name, [...head, ...Object.entries(configFields(body)).flat()])) as Changed | null
     return reply === null ? null : { ...body, createdAtMs: Number(reply[0]), version: reply[1] }
   }
 
