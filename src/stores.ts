@@ -53,7 +53,8 @@ export async function openStores(options: StoreOptions, logger: Logger): Promise
   return { connections: { default: postgres({ ...schema, url: server.url, logger }) }, release: () => server.stop() }
 }
 
-function openServers(
+/** PostgreSQL, Redis, or the one with the other before it. */
+export function openServers(
   ledger: PostgresOptions | undefined,
   race: RedisStoreOptions | undefined,
   logger: Logger,

@@ -1,11 +1,11 @@
 // A command at work: its Millrace, opened when the command begins and stopped however it ends.
 import { postgres } from '../backends/postgres/backend.ts'
-import { redis } from '../backends/redis/backend.ts'
 import { createMillrace } from '../millrace.ts'
 import type { Millrace } from '../millrace.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Backend } from '../store/ports.ts'
+import { openServers } from '../stores.ts'
 import { describeError } from './cli-error.ts'
 import type { LoadModule } from './config-file.ts'
 import { EXIT, exitOf } from './exit-codes.ts'
@@ -126,17 +126,22 @@ async function openStore(
   const nothing = (): Promise<void> => Promise.resolve()
   if (store.kind === 'backends') return { connections: store.connections, release: nothing }
   if (store.kind === 'postgres') {
-    const backend = postgres({ ...store.server, ...looking, logger })
-    return { connections: { default: backend }, url: store.server.url, release: nothing }
+    const backend = openServers({ ...store.server, ...looking }, store.race, logger)
+    return { connections: named(backend), url: store.server.url, release: nothing }
   }
   if (store.kind === 'redis') {
     const { applicationName } = looking
-    const named = applicationName === undefined ? {} : { applicationName }
-    return { connections: { default: redis({ ...store.server, ...named, logger }) }, release: nothing }
+    const own = applicationName === undefined ? {} : { applicationName }
+    return { connections: named(openServers(undefined, { ...store.server, ...own }, logger)), release: nothing }
   }
   const server = await parts.startEmbedded({ dir: store.dir, logger })
   const { url, dir } = server
   // The first look at a new database is allowed to make it: it is nobody else's.
   const own = { url, ...looking, migrate: 'auto', ...(store.schema !== undefined && { schema: store.schema }) } as const
   return { connections: { default: postgres({ ...own, logger }) }, url, dir, release: () => server.stop() }
+}
+
+/** A server was named, so there is a backend. */
+function named(backend: Backend | undefined): Readonly<Record<string, Backend>> {
+  return backend === undefined ? {} : { default: backend }
 }

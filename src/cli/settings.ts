@@ -4,10 +4,10 @@ import { existsSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { PG_MAJOR } from '../backends/embedded/files.ts'
 import type { PostgresOptions } from '../backends/postgres/backend.ts'
-import type { RedisOptions } from '../backends/redis/backend.ts'
 import type { AnyJob } from '../core/definition.ts'
 import type { MillraceOptions } from '../millrace.ts'
 import type { Backend } from '../store/ports.ts'
+import type { RedisStoreOptions } from '../stores.ts'
 import { CliError } from './cli-error.ts'
 import { CONFIG_NAMES, loadConfig } from './config-file.ts'
 import type { LoadModule, LoadedConfig } from './config-file.ts'
@@ -41,14 +41,13 @@ export type StoreChoice = {
   /** `--postgres`, the name of a variable, or of the configuration file. */
   readonly from: string
 } & (
-  | { readonly kind: 'postgres'; readonly server: PostgresServer }
-  | { readonly kind: 'redis'; readonly server: RedisAddress }
+  | { readonly kind: 'postgres'; readonly server: PostgresServer; readonly race?: RedisStoreOptions }
+  | { readonly kind: 'redis'; readonly server: RedisStoreOptions }
   | { readonly kind: 'embedded'; readonly dir: string; readonly schema?: string }
   | { readonly kind: 'backends'; readonly connections: Readonly<Record<string, Backend>> }
 )
 
 export type PostgresServer = Omit<PostgresOptions, 'logger' | 'clock'>
-export type RedisAddress = Omit<RedisOptions, 'logger' | 'clock' | 'clockKey'>
 
 export interface SettingsNeeds {
   /** This command runs or enqueues jobs, so their definitions must be known. */
@@ -90,34 +89,44 @@ function chooseStore(
     checkUrl(options.url, from)
     return { kind: 'postgres', shown: maskUrls(options.url), from, server: { ...options, ...schema } }
   }
-  const both = (first: string, second: string): CliError =>
-    new CliError(
-      'USAGE',
-      `${first} and ${second} name two stores, and PostgreSQL with Redis before it is not there yet`,
-    )
-  if (flags.postgres !== undefined && flags.redis !== undefined) throw both('--postgres', '--redis')
-  if (flags.postgres !== undefined) return postgres(flags.postgres, '--postgres')
-  if (flags.redis !== undefined) return redisChoice(flags.redis, '--redis')
-  const [ledger, alone] = [env['MILLRACE_DATABASE_URL'], env['MILLRACE_REDIS_URL']]
-  if (ledger && alone) throw both('MILLRACE_DATABASE_URL', 'MILLRACE_REDIS_URL')
-  if (ledger) return postgres(ledger, 'MILLRACE_DATABASE_URL')
-  if (alone) return redisChoice(alone, 'MILLRACE_REDIS_URL')
+  const servers = (
+    ledger: string | PostgresServer | undefined,
+    race: string | RedisStoreOptions | undefined,
+    from: readonly [ledger: string, race: string],
+  ): StoreChoice | undefined => {
+    if (!race) return ledger ? postgres(ledger, from[0]) : undefined
+    const before = redisChoice(race, from[1])
+    return ledger ? together(postgres(ledger, from[0]), before) : before
+  }
+  const flagged = servers(flags.postgres, flags.redis, ['--postgres', '--redis'])
+  if (flagged !== undefined) return flagged
+  const names = ['MILLRACE_DATABASE_URL', 'MILLRACE_REDIS_URL'] as const
+  const set = servers(env[names[0]], env[names[1]], names)
+  if (set !== undefined) return set
   const own = named.connections ?? (named.backend && { default: named.backend })
   if (own !== undefined) return { kind: 'backends', shown: `the backend of ${file}`, from: file, connections: own }
-  if (named.postgres && named.redis) throw both(`postgres of ${file}`, 'redis')
-  if (named.postgres) return postgres(named.postgres, file)
-  if (named.redis) return redisChoice(named.redis, file)
+  const configured = servers(named.postgres, named.redis, [file, file])
+  if (configured !== undefined) return configured
   if (env['DATABASE_URL']) return postgres(env['DATABASE_URL'], 'DATABASE_URL')
   const dir = resolve(path === null ? cwd : dirname(path), named.dataDir ?? '.millrace')
   // Looking at a folder must not start a database in it.
   if (needs.embedded || path !== null || existsSync(join(dir, `pg${PG_MAJOR}`))) {
     return { kind: 'embedded', shown: 'the embedded PostgreSQL', from: 'no store was named', dir, ...schema }
   }
-  const message = `there is no store to work on: pass --postgres URL, set DATABASE_URL, pass --redis URL, or go to a folder with a ${CONFIG_NAMES[0]}`
+  const message = `there is no store to work on: pass --postgres URL or --redis URL, set DATABASE_URL, or go to a folder with a ${CONFIG_NAMES[0]}`
   throw new CliError('NO_STORE', message)
 }
 
-function redisChoice(server: string | RedisAddress, from: string): StoreChoice {
+/** The ledger, with Redis before it. */
+function together(ledger: StoreChoice, race: RedisChoice): StoreChoice {
+  if (ledger.kind !== 'postgres') return ledger
+  const from = ledger.from === race.from ? ledger.from : `${ledger.from}, ${race.from}`
+  return { ...ledger, race: race.server, shown: `${ledger.shown} with ${race.shown}`, from }
+}
+
+type RedisChoice = Extract<StoreChoice, { readonly kind: 'redis' }>
+
+function redisChoice(server: string | RedisStoreOptions, from: string): RedisChoice {
   const options = typeof server === 'string' ? { url: server } : server
   const { url, cluster, sentinel } = options
   if (url !== undefined && !/^rediss?:\/\//i.test(url)) {

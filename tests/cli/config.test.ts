@@ -158,7 +158,7 @@ describe('the store', () => {
     expect(await schemaOf({}, {})).toMatchObject({ server: { schema: 'z' } })
   })
 
-  test('Redis is named by a flag, our variable or the file, and never together with PostgreSQL', async () => {
+  test('Redis is named by a flag, our variable or the file, alone or before PostgreSQL', async () => {
     const [one, two] = ['redis://:pw@one', 'rediss://u:pw@two:6380/1']
     const env = { MILLRACE_REDIS_URL: two, DATABASE_URL: A }
     const flag = { kind: 'redis', server: { url: one }, from: '--redis', shown: 'redis://:***@one' }
@@ -169,9 +169,14 @@ describe('the store', () => {
       server: cluster,
       shown: 'the Redis Cluster redis://:***@a, redis://:***@b',
     })
-    await expect(chosen({ redis: one, postgres: A }, {})).rejects.toThrow('two stores')
-    await expect(chosen({}, { ...env, MILLRACE_DATABASE_URL: A })).rejects.toThrow('two stores')
-    await expect(chosen({}, {}, { redis: one, postgres: A })).rejects.toThrow('two stores')
+    const together = { kind: 'postgres', server: { url: A }, race: { url: one } }
+    const shown = 'postgres://a:***@a/a with redis://:***@one'
+    const flags = { redis: one, postgres: A }
+    expect((await chosen(flags, {})).store).toMatchObject({ ...together, shown, from: '--postgres, --redis' })
+    const named = { MILLRACE_REDIS_URL: one, MILLRACE_DATABASE_URL: A }
+    expect((await chosen({}, named, { postgres: B })).store).toMatchObject(together)
+    const file = { redis: one, postgres: A }
+    expect((await chosen({}, {}, file)).store).toMatchObject({ ...together, from: 'millrace.config.mjs' })
     await expect(chosen({ redis: 'http://:pw@one' }, {})).rejects.toThrow('does not name a Redis server')
   })
 

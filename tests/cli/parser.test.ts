@@ -114,7 +114,9 @@ describe('exit codes', () => {
 
   test('without any store there is nothing to work on', async () => {
     const { code, err } = await start(['status'], { cwd: temporaryFolder() }).done
-    expect(err).toContain('pass --postgres URL, set DATABASE_URL, or go to a folder with a millrace.config.ts')
+    expect(err).toContain(
+      'pass --postgres URL or --redis URL, set DATABASE_URL, or go to a folder with a millrace.config.ts',
+    )
     expect(code).toBe(2)
   })
 })

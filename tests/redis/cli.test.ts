@@ -96,9 +96,7 @@ describe('createMillrace', () => {
     expect(Number(await server.command('EXISTS', 'other:queues'))).toBe(1)
   })
 
-  test('refuses what it cannot do yet, and what it cannot understand', async () => {
-    const both = createMillrace({ jobs: JOBS, redis: url, postgres: 'postgres://localhost/app' })
-    await expect(both).rejects.toMatchObject({ code: 'NOT_SUPPORTED', message: /name one of/ })
+  test('refuses what it cannot understand', async () => {
     const schema = createMillrace({ jobs: JOBS, redis: url, schema: 'jobs' })
     await expect(schema).rejects.toMatchObject({ code: 'INVALID_OPTION', message: /PostgreSQL/ })
     const wrong = createMillrace({ jobs: JOBS, redis: `http://:${SECRET}@host` })

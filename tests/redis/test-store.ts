@@ -22,8 +22,13 @@ export interface TestRedis {
 const START_MS = Date.UTC(2030, 0, 1, 12)
 const SCAN_PAGE = 1_000
 
-export async function createTestRedis(): Promise<TestRedis> {
-  const { url } = await sharedRedis()
+export interface TestRedisOptions {
+  /** The one node of a Cluster: the backend treats it as one, and the clock can be read by every script. */
+  readonly clusterUrl?: string
+}
+
+export async function createTestRedis({ clusterUrl }: TestRedisOptions = {}): Promise<TestRedis> {
+  const url = clusterUrl ?? (await sharedRedis()).url
   const client = new Redis(url)
   return {
     async create() {
@@ -32,7 +37,7 @@ export async function createTestRedis(): Promise<TestRedis> {
       let nowMs = START_MS
       await client.set(clockKey, nowMs)
       const another = async (): Promise<Backend> => {
-        const one = redis({ url, prefix, clockKey })
+        const one = redis({ ...(clusterUrl === undefined ? { url } : { cluster: [clusterUrl] }), prefix, clockKey })
         await one.start()
         return one
       }
@@ -61,7 +66,8 @@ export async function createTestRedis(): Promise<TestRedis> {
 async function sweep(client: Redis, prefix: string): Promise<void> {
   for (let cursor = '0'; ;) {
     const [next, keys] = await client.scan(cursor, 'MATCH', `${prefix}:*`, 'COUNT', SCAN_PAGE)
-    if (keys.length > 0) await client.unlink(...keys)
+    // One by one: on a Cluster they are in different slots.
+    await Promise.all(keys.map((key) => client.unlink(key)))
     if (next === '0') return
     cursor = next
   }

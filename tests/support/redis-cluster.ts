@@ -1,4 +1,4 @@
-// A Redis Cluster of real processes on loopback: three masters, all slots assigned, no replicas.
+// A Redis Cluster of real processes on loopback: three masters or as many as asked for, all slots assigned, no replicas.
 import { createServer } from 'node:net'
 import { freePort } from '../../src/backends/embedded/start-postmaster.ts'
 import { startRedis } from './redis-server.ts'
@@ -23,15 +23,19 @@ const PORT_MAX = 65_535
 const PORT_TRIES_MAX = 200
 const NODE_TIMEOUT_MS = 1_000
 
-export async function startRedisCluster(
-  options: Pick<RedisServerOptions, 'appendOnly' | 'config'> = {},
-): Promise<RedisCluster> {
+export interface RedisClusterOptions extends Pick<RedisServerOptions, 'appendOnly' | 'config'> {
+  /** Default 3. */
+  readonly masters?: number
+}
+
+export async function startRedisCluster(options: RedisClusterOptions = {}): Promise<RedisCluster> {
+  const { masters = MASTERS } = options
   const nodes: RedisProcess[] = []
   const stop = async (): Promise<void> => {
     await Promise.all(nodes.map((node) => node.stop()))
   }
   try {
-    for (let index = 0; index < MASTERS; index += 1) nodes.push(await startNode(options))
+    for (let index = 0; index < masters; index += 1) nodes.push(await startNode(options))
     await join(nodes)
     await ready(nodes)
   } catch (error) {
@@ -43,7 +47,7 @@ export async function startRedisCluster(
     urls: nodes.map(({ url }) => url),
     async nodeOf(key) {
       const slot = Number(await nodes[0]!.command('CLUSTER', 'KEYSLOT', key))
-      return nodes[shares().findIndex(({ last }) => slot <= last)]!
+      return nodes[shares(masters).findIndex(({ last }) => slot <= last)]!
     },
     ready: () => ready(nodes),
     stop,
@@ -56,6 +60,8 @@ async function startNode({ appendOnly = true, config }: RedisServerOptions): Pro
     appendOnly,
     config: {
       'cluster-enabled': 'yes',
+      // A node that has met nobody does not know its own.
+      'cluster-announce-ip': '127.0.0.1',
       'cluster-config-file': 'nodes.conf',
       'cluster-node-timeout': String(NODE_TIMEOUT_MS),
       ...config,
@@ -66,7 +72,7 @@ async function startNode({ appendOnly = true, config }: RedisServerOptions): Pro
 async function join(nodes: readonly RedisProcess[]): Promise<void> {
   const [first] = nodes
   for (const [index, node] of nodes.entries()) {
-    const { first: from, last } = shares()[index]!
+    const { first: from, last } = shares(nodes.length)[index]!
     await node.command('CLUSTER', 'ADDSLOTSRANGE', from, last)
     // Different from the start: nodes that agree on an epoch first have to settle who keeps it.
     await node.command('CLUSTER', 'SET-CONFIG-EPOCH', index + 1)
@@ -74,8 +80,8 @@ async function join(nodes: readonly RedisProcess[]): Promise<void> {
   }
 }
 
-function shares(): readonly { readonly first: number; readonly last: number }[] {
-  const bounds = Array.from({ length: MASTERS + 1 }, (_, index) => Math.round((index * SLOTS) / MASTERS))
+function shares(masters: number): readonly { readonly first: number; readonly last: number }[] {
+  const bounds = Array.from({ length: masters + 1 }, (_, index) => Math.round((index * SLOTS) / masters))
   return bounds.slice(1).map((end, index) => ({ first: bounds[index]!, last: end - 1 }))
 }
 
@@ -84,7 +90,7 @@ async function ready(nodes: readonly RedisProcess[]): Promise<void> {
     const infos = await Promise.all(nodes.map((node) => node.command('CLUSTER', 'INFO')))
     return infos.map(String).every((info) => {
       const says = (line: string): boolean => info.split(/\r?\n/).includes(line)
-      return says('cluster_state:ok') && says(`cluster_slots_ok:${SLOTS}`) && says(`cluster_size:${MASTERS}`)
+      return says('cluster_state:ok') && says(`cluster_slots_ok:${SLOTS}`) && says(`cluster_size:${nodes.length}`)
     })
   })
 }

@@ -6,9 +6,11 @@ import type { Clock } from '../../runtime/clock.ts'
 import { silentLogger } from '../../runtime/logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Diagnosable } from '../../store/diagnosis.ts'
-import type { Backend, Capabilities } from '../../store/ports.ts'
+import type { Backend, Capabilities, JobStore } from '../../store/ports.ts'
 import { redisBatches } from './batches.ts'
 import type { BeatOptions } from './beat.ts'
+import { clusterJobs } from './cluster-jobs.ts'
+import type { ClusterParts } from './cluster-jobs.ts'
 import { diagnoseRedis } from './diagnose.ts'
 import { createLink } from './ioredis-link.ts'
 import { redisJobs } from './jobs.ts'
@@ -16,12 +18,15 @@ import { DEFAULT_PREFIX } from './keys.ts'
 import { redisLimits } from './limits.ts'
 import type { RedisServer } from './link.ts'
 import { redisNotes } from './notes.ts'
+import { createOutbox } from './outbox.ts'
 import { redisQuery } from './query.ts'
 import { redisQueues } from './queues.ts'
+import { createRegistry } from './registry.ts'
 import { redisSchedules } from './schedules.ts'
 import { warnOfSettings } from './server-settings.ts'
 import { serverOf } from './server-url.ts'
 import { createStore } from './store.ts'
+import type { RedisStore } from './store.ts'
 import { RedisWakeups } from './wakeups.ts'
 import { redisWorkers } from './workers.ts'
 
@@ -38,10 +43,8 @@ export interface RedisOptions extends RedisServer {
 }
 
 const CONNECT_TIMEOUT_MS = 10_000
-const OPTIONS = [
-  ...['url', 'cluster', 'sentinel', 'username', 'password', 'db', 'tls'],
-  ...['prefix', 'applicationName', 'logger', 'clock', 'clockKey'],
-]
+const SERVER_OPTIONS = ['url', 'cluster', 'sentinel', 'username', 'password', 'db', 'tls']
+const OPTIONS = [...SERVER_OPTIONS, 'prefix', 'applicationName', 'logger', 'clock', 'clockKey']
 
 export function redis(options: RedisOptions): Backend & Diagnosable {
   const { prefix, applicationName, logger, clock, clockKey, ...server } = check(options)
@@ -56,18 +59,21 @@ export function redis(options: RedisOptions): Backend & Diagnosable {
   })
   const wakeups = new RedisWakeups(store)
   const beat: BeatOptions = { server, prefix: store.keys.prefix, name, connectTimeoutMs: CONNECT_TIMEOUT_MS }
-  const jobs = redisJobs(store)
+  const cluster: ClusterParts | undefined = link.isCluster
+    ? clusterParts(store, (asked) => jobs.insert(asked))
+    : undefined
+  const jobs: JobStore = cluster === undefined ? redisJobs(store) : clusterJobs(store, cluster)
   const query = redisQuery(store)
   let users = 0
   return {
     jobs,
     query,
-    queues: redisQueues(store),
+    queues: redisQueues(store, cluster),
     schedules: redisSchedules(store, {
-      insert: jobs.insert,
+      insert: (asked) => jobs.insert(asked),
       read: async (id) => (await query.get([id]))[0] ?? null,
     }),
-    batches: redisBatches(store),
+    batches: redisBatches(store, cluster?.outbox),
     limits: redisLimits(store),
     workers: redisWorkers(store),
     notes: redisNotes(store),
@@ -97,6 +103,10 @@ export function redis(options: RedisOptions): Backend & Diagnosable {
   }
 }
 
+function clusterParts(store: RedisStore, insert: JobStore['insert']): ClusterParts {
+  return { outbox: createOutbox(store, insert), register: createRegistry(store) }
+}
+
 function capabilitiesOf(isCluster: boolean, beat: BeatOptions): Capabilities {
   return {
     strictPriority: false,
@@ -104,7 +114,8 @@ function capabilitiesOf(isCluster: boolean, beat: BeatOptions): Capabilities {
     transactional: false,
     atomicAcrossQueues: !isCluster,
     payloadSearch: false,
-    orderedCalls: 2,
+    // On a Cluster a claim asks several nodes, one after the other.
+    orderedCalls: isCluster ? 1 : 2,
     threadLiveness: { module: beatModule(), options: beat },
     retention: { finishedMs: DEFAULTS.retentionFinishedRedisMs, failedMs: DEFAULTS.retentionFailedRedisMs },
   }

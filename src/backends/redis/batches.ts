@@ -1,76 +1,68 @@
-// Batches; their counters and callbacks are moved by the scripts that move jobs (lua/_batches.lua).
-import { LIMITS } from '../../core/limits.ts'
+// Batches; their counters and callbacks are moved by the scripts that move jobs (lua/_batches.lua), on a Cluster by
+// messages (outbox.ts).
 import { MillraceError } from '../../core/errors.ts'
 import type { BatchId } from '../../core/job.ts'
-import type { BatchCallbacks, BatchRecord, BatchStore, NewBatch } from '../../store/batch-store.ts'
-import { extrasOf } from './insert-args.ts'
-import { contentOf, fieldsOf } from './record.ts'
-import type { Fields } from './record.ts'
+import { LIMITS } from '../../core/limits.ts'
+import type { Page, PageRequest } from '../../store/job-query.ts'
+import type { BatchRecord, BatchStore } from '../../store/batch-store.ts'
+import { batchFields, batchRecord, batchTag } from './batch-fields.ts'
+import type { Outbox } from './outbox.ts'
 import { prepared } from './store.ts'
 import type { RedisStore } from './store.ts'
 
-export function redisBatches(store: RedisStore): BatchStore {
+type Ending = 'seal' | 'cancel' | 'discard'
+
+/** With an outbox: on a Cluster. */
+export function redisBatches(store: RedisStore, outbox: Outbox | undefined): BatchStore {
   const create = prepared(store, 'batches.create', 'batchCreate')
-  const end = prepared(store, 'batches.seal', 'batchEnd')
-  const list = prepared(store, 'batches.list', 'batchList')
   const { link, keys } = store
-  const ended = async (what: string, id: BatchId): Promise<boolean> => Number(await end('', [what, id])) === 1
+  const ended = outbox === undefined ? endHere(store) : endApart(store, outbox)
   return {
     async create(batch) {
-      await create('', [batch.id, ...batchFields(batch)])
+      const isNew = Number(await create(batchTag(batch.id), [batch.id, ...batchFields(batch)])) === 1
+      if (!isNew || outbox === undefined) return
+      const number = Number(await link.command('INCR', `${keys.batches}:last`))
+      await link.command('ZADD', keys.batches, 'NX', number, batch.id)
     },
-    async get(id) {
-      const flat = (await link.command('HGETALL', keys.batch(id))) as readonly string[]
-      return flat.length === 0 ? null : parseBatch(id, fieldsOf(flat))
-    },
-    async list({ limit, cursor = '' }) {
-      if (!/^\d{0,15}$/.test(cursor)) throw badCursor(cursor)
-      const bound = Math.min(limit, LIMITS.pageSizeMax)
-      const reply = (await list('', [cursor, bound])) as readonly (string | readonly string[])[]
-      const items: BatchRecord[] = []
-      for (let at = 0; at < reply.length && items.length < bound; at += 3) {
-        items.push(parseBatch(String(reply[at]), fieldsOf(reply[at + 2] as readonly string[]))) // as lua/batch-list.lua answers
-      }
-      if (reply.length <= bound * 3 || items.length === 0) return { items }
-      return { items, nextCursor: String(reply[(items.length - 1) * 3 + 1]) }
-    },
+    get: (id) => batchRecord(store, id),
+    list: (page) => listBatches(store, page),
     seal: (id) => ended('seal', id),
     discard: (id) => ended('discard', id),
     cancel: (id) => ended('cancel', id),
   }
 }
 
-/** Callbacks twice: as they were given, and as the script inserts them. */
-function batchFields({ name, meta, callbacks }: NewBatch): readonly string[] {
-  const fields = ['name', name, 'callbacks', JSON.stringify(callbacks)]
-  if (meta !== null) fields.push('meta', meta)
-  for (const [which, job] of Object.entries(callbacks)) {
-    if (job === null) continue
-    fields.push(`${which}:id`, job.id, `${which}:content`, contentOf(job), `${which}:extras`, extrasOf(job))
-  }
-  return fields
+function endHere(store: RedisStore): (what: Ending, id: BatchId) => Promise<boolean> {
+  const end = prepared(store, 'batches.seal', 'batchEnd')
+  return async (what, id) => Number(await end(batchTag(id), [what, id])) === 1
 }
 
-function parseBatch(id: string, fields: Fields): BatchRecord {
-  const count = (name: string): number => Number(fields.get(name) ?? 0)
-  const finished = fields.get('finished')
-  return {
-    id: id as BatchId, // as created
-    name: fields.get('name') ?? '',
-    meta: fields.get('meta') ?? null,
-    callbacks: JSON.parse(fields.get('callbacks') ?? '{}') as BatchCallbacks, // written by batchFields
-    counts: {
-      total: count('total'),
-      pending: count('pending'),
-      completed: count('completed'),
-      failed: count('failed'),
-      cancelled: count('cancelled'),
-    },
-    sealed: fields.has('sealed'),
-    cancelled: fields.has('asked'),
-    createdAtMs: Number(fields.get('created')),
-    finishedAtMs: finished === undefined ? null : Number(finished),
+function endApart(store: RedisStore, outbox: Outbox): (what: Ending, id: BatchId) => Promise<boolean> {
+  const end = prepared(store, 'batches.seal', 'batchApart')
+  const { link, keys } = store
+  return async (what, id) => {
+    const said = await end(batchTag(id), [what, id])
+    if (said === 'missing' || said === 'no') return false
+    if (what === 'discard') await link.command('ZREM', keys.batches, id)
+    const record = what === 'cancel' ? await batchRecord(store, id) : null
+    // Its live jobs are listed by `due` from now on; one that is finished has none.
+    if (record !== null && record.finishedAtMs === null) await link.command('SADD', keys.cancelledBatches, id)
+    if (said === 'finished') await outbox.fire(id)
+    return true
   }
+}
+
+/** Newest first; the cursor is the number of the last batch shown. */
+async function listBatches(store: RedisStore, { limit, cursor = '' }: PageRequest): Promise<Page<BatchRecord>> {
+  if (!/^\d{0,15}$/.test(cursor)) throw badCursor(cursor)
+  const bound = Math.min(limit, LIMITS.pageSizeMax)
+  const below = cursor === '' ? '+inf' : `(${cursor}`
+  const found = (await store.link.command(
+    ...(['ZREVRANGEBYSCORE', store.keys.batches, below, '-inf', 'WITHSCORES', 'LIMIT', 0, bound + 1] as const),
+  )) as readonly string[]
+  const ids = found.filter((_, index) => index % 2 === 0).slice(0, bound) as BatchId[] // names and scores in turn
+  const items = (await Promise.all(ids.map((id) => batchRecord(store, id)))).filter((batch) => batch !== null)
+  return found.length > bound * 2 ? { items, nextCursor: found[bound * 2 - 1]! } : { items }
 }
 
 function badCursor(cursor: string): MillraceError {

@@ -5,9 +5,10 @@ import { LIMITS } from '../../core/limits.ts'
 import type { Transition, Verdict } from '../../core/transition.ts'
 import type { ClaimReply, ClaimRequest } from '../../store/ports.ts'
 import { settleArgs, verdictsOf } from './change-args.ts'
+import type { RedisValue } from './link.ts'
 import { parentsOf, parseBody } from './record.ts'
 import { prepared } from './store.ts'
-import type { RedisStore } from './store.ts'
+import type { RedisStore, ScriptCall } from './store.ts'
 import type { Whereabouts } from './whereabouts.ts'
 
 export interface Cycle {
@@ -16,7 +17,7 @@ export interface Cycle {
 }
 
 /** As lua/cycle.lua answers. */
-type CycleReply = readonly [unapplied: readonly (number | string)[], verdicts: readonly string[], claim: Claimed]
+type CycleReply = readonly [unapplied: readonly (number | string)[], verdicts: readonly string[], claim?: Claimed]
 type Claimed = readonly [refused: string, paused: readonly string[], claimed: readonly ClaimedQueue[]]
 type ClaimedQueue = readonly [
   queue: string,
@@ -29,37 +30,40 @@ type ClaimedQueue = readonly [
   histories: readonly (number | string | null)[],
 ]
 
+const NOTHING: Claimed = ['', [], []]
 const NO_TRANSITIONS: readonly Transition[] = []
 
+/** Settles, then claims if there is a request; on a Cluster all of it is about this queue. */
+export type CycleIn = (queue: string, settle: readonly Transition[], request?: ClaimRequest) => Promise<ClaimReply>
+
 export function createCycle(store: RedisStore): Cycle {
-  const claiming = prepared(store, 'jobs.claim', 'cycle')
-  const applying = prepared(store, 'jobs.apply', 'cycle')
-  const { where } = store
+  const claim = createCycleIn(store, prepared(store, 'jobs.claim', 'cycle'))
+  const apply = createCycleIn(store, prepared(store, 'jobs.apply', 'cycle'))
   return {
-    async claim(request) {
-      const { settle = NO_TRANSITIONS, queues, worker, claimNo, leaseMs } = request
-      const settling = settleArgs(settle, where)
-      const limit = Math.min(request.limit, LIMITS.claimBatchMax)
-      const [unapplied, verdicts, [refused, paused, claimed]] = (await claiming(queues[0] ?? '', [
-        ...settling.args,
-        ...[worker, claimNo, limit, leaseMs === undefined ? '' : Math.ceil(leaseMs), queues.length, ...queues],
-      ])) as CycleReply
-      forgetEnded(settle, where)
-      return {
-        jobs: claimed.flatMap((one) => claimedJobs(one, where)),
-        verdicts: verdictsOf(settle.length, settling, unapplied, verdicts),
-        paused,
-        ...(refused !== '' && { refused: refused as 'worker-dead' | 'superseded' }), // the two words of lua/_claim.lua
-      }
-    },
-    async apply(transitions) {
-      if (transitions.length === 0) return []
-      const settling = settleArgs(transitions, where)
-      const [unapplied, verdicts] = (await applying('', settling.args)) as CycleReply
-      forgetEnded(transitions, where)
-      return verdictsOf(transitions.length, settling, unapplied, verdicts)
-    },
+    claim: (request) => claim(request.queues[0] ?? '', request.settle ?? NO_TRANSITIONS, request),
+    apply: async (transitions) => (transitions.length === 0 ? [] : (await apply('', transitions)).verdicts),
   }
+}
+
+export function createCycleIn({ where }: RedisStore, run: ScriptCall): CycleIn {
+  return async (queue, settle, request) => {
+    const settling = settleArgs(settle, where)
+    const asked = request === undefined ? [] : claimArgs(request)
+    const [unapplied, verdicts, claimed = NOTHING] = (await run(queue, [...settling.args, ...asked])) as CycleReply
+    forgetEnded(settle, where)
+    const [refused, paused, queues] = claimed
+    return {
+      jobs: queues.flatMap((one) => claimedJobs(one, where)),
+      verdicts: verdictsOf(settle.length, settling, unapplied, verdicts),
+      paused,
+      ...(refused !== '' && { refused: refused as 'worker-dead' | 'superseded' }), // the two words of lua/_claim.lua
+    }
+  }
+}
+
+function claimArgs({ worker, claimNo, leaseMs, queues, limit }: ClaimRequest): readonly RedisValue[] {
+  const bound = Math.min(limit, LIMITS.claimBatchMax)
+  return [worker, claimNo, bound, leaseMs === undefined ? '' : Math.ceil(leaseMs), queues.length, ...queues]
 }
 
 function forgetEnded(transitions: readonly Transition[], where: Whereabouts): void {

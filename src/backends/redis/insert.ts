@@ -3,15 +3,21 @@ import type { JobId, NewJob } from '../../core/job.ts'
 import type { InsertOutcome, InsertRefusal, InsertReply, InsertResult } from '../../store/ports.ts'
 import { insertArgs, isPlain, plainArgs } from './insert-args.ts'
 import { prepared } from './store.ts'
-import type { RedisStore } from './store.ts'
+import type { RedisStore, ScriptCall } from './store.ts'
+
+type InsertInto = (queue: string, jobs: readonly NewJob[]) => Promise<InsertReply>
 
 export function createInsert(store: RedisStore): (jobs: readonly NewJob[]) => Promise<InsertReply> {
-  const insert = prepared(store, 'jobs.insert', 'insert')
+  const insertInto = createInsertInto(store, prepared(store, 'jobs.insert', 'insert'))
+  return async (jobs) => (jobs.length === 0 ? { ok: true, results: [] } : insertInto(jobs[0]!.queue, jobs))
+}
 
-  async function insertPlain(jobs: readonly NewJob[]): Promise<InsertReply> {
+/** One script; on a Cluster all jobs are of this queue. */
+export function createInsertInto(store: RedisStore, insert: ScriptCall): InsertInto {
+  async function insertPlain(queue: string, jobs: readonly NewJob[]): Promise<InsertReply> {
     const { args, positions } = plainArgs(jobs)
     // Positions of those that were there already, from 1.
-    const known = (await insert(jobs[0]!.queue, args)) as readonly number[]
+    const known = (await insert(queue, args)) as readonly number[]
     const results = jobs.map(({ id }): InsertResult => ({ id, outcome: 'inserted' }))
     for (const at of known) {
       const position = positions[at - 1]!
@@ -20,8 +26,8 @@ export function createInsert(store: RedisStore): (jobs: readonly NewJob[]) => Pr
     return { ok: true, results }
   }
 
-  async function insertAny(jobs: readonly NewJob[]): Promise<InsertReply> {
-    const reply = (await insert(jobs[0]!.queue, ['any', ...insertArgs(jobs, store.where)])) as AnyReply
+  async function insertAny(queue: string, jobs: readonly NewJob[]): Promise<InsertReply> {
+    const reply = (await insert(queue, ['any', ...insertArgs(jobs, store.where)])) as AnyReply
     if (reply[0] === 1) return { ok: false, refusal: refusalOf(reply[1]) }
     const results = jobs.map((_, index): InsertResult => {
       const [outcome, id] = [reply[1][2 * index], reply[1][2 * index + 1]]
@@ -30,10 +36,7 @@ export function createInsert(store: RedisStore): (jobs: readonly NewJob[]) => Pr
     return { ok: true, results }
   }
 
-  return async (jobs) => {
-    if (jobs.length === 0) return { ok: true, results: [] }
-    return mayBePlain(jobs) ? insertPlain(jobs) : insertAny(jobs)
-  }
+  return (queue, jobs) => (mayBePlain(jobs) ? insertPlain(queue, jobs) : insertAny(queue, jobs))
 }
 
 /** As lua/insert.lua answers. */

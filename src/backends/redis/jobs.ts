@@ -1,13 +1,15 @@
 // The write path of the seam: one script per call.
 import { LIMITS } from '../../core/limits.ts'
 import type { JobId, LeaseNumber, LeaseRef } from '../../core/job.ts'
-import type { DueJob, DueKind, JobStore } from '../../store/ports.ts'
+import type { DueJob, DueKind, JobStore, PruneRule } from '../../store/ports.ts'
 import { createCycle } from './cycle.ts'
 import { createInsert } from './insert.ts'
+import type { RedisValue } from './link.ts'
 import { fieldsOf, parseJob } from './record.ts'
 import type { JobReply } from './record.ts'
 import { prepared } from './store.ts'
 import type { RedisStore } from './store.ts'
+import type { Whereabouts } from './whereabouts.ts'
 
 export function redisJobs(store: RedisStore): JobStore {
   const extend = prepared(store, 'jobs.extend', 'extend')
@@ -19,8 +21,8 @@ export function redisJobs(store: RedisStore): JobStore {
   const { where } = store
   return {
     insert: createInsert(store),
-    claim: cycle.claim,
-    apply: cycle.apply,
+    claim: (request) => cycle.claim(request),
+    apply: (transitions) => cycle.apply(transitions),
     async extend(leases, leaseMs) {
       if (leases.length === 0) return []
       const asked = leases.flatMap(({ jobId, lease }) => [jobId, where.of(jobId), lease])
@@ -28,13 +30,7 @@ export function redisJobs(store: RedisStore): JobStore {
       return lost.map((position) => leases[position - 1]!)
     },
     async holdings(worker, claimNo) {
-      const flat = (await holdings('', ['', worker, claimNo])) as readonly string[]
-      const held: LeaseRef[] = []
-      for (let at = 0; at < flat.length; at += 3) {
-        where.saw(flat[at + 1]!, flat[at]!)
-        held.push({ jobId: flat[at + 1] as JobId, lease: Number(flat[at + 2]) as LeaseNumber }) // as lua/holdings.lua answers
-      }
-      return held
+      return leaseRefs((await holdings('', ['', worker, claimNo])) as readonly string[], where)
     },
     async promote(limit) {
       const bound = Math.min(limit, LIMITS.maintenanceBatchMax)
@@ -52,13 +48,27 @@ export function redisJobs(store: RedisStore): JobStore {
     },
     async prune(rules, limit) {
       if (limit < 1 || rules.length === 0) return 0
-      const asked = rules.flatMap(({ queue, status, olderThanMs }) => [queue ?? '', status, Math.ceil(olderThanMs)])
-      return Number(await prune('', ['', Math.min(limit, LIMITS.maintenanceBatchMax), rules.length, ...asked]))
+      return Number(await prune('', ['', ...pruneArgs(rules, Math.min(limit, LIMITS.maintenanceBatchMax))]))
     },
   }
 }
 
-function dueJob([queue, id, body, flat]: JobReply, kind: DueKind): DueJob {
+/** Queue, id and lease of each, one after the other, as lua/holdings.lua answers. */
+export function leaseRefs(flat: readonly string[], where: Whereabouts): readonly LeaseRef[] {
+  const held: LeaseRef[] = []
+  for (let at = 0; at < flat.length; at += 3) {
+    where.saw(flat[at + 1]!, flat[at]!)
+    held.push({ jobId: flat[at + 1] as JobId, lease: Number(flat[at + 2]) as LeaseNumber }) // by their places
+  }
+  return held
+}
+
+export function pruneArgs(rules: readonly PruneRule[], limit: number): readonly RedisValue[] {
+  const asked = rules.flatMap(({ queue, status, olderThanMs }) => [queue ?? '', status, Math.ceil(olderThanMs)])
+  return [limit, rules.length, ...asked]
+}
+
+export function dueJob([queue, id, body, flat]: JobReply, kind: DueKind): DueJob {
   const fields = fieldsOf(flat)
   const job = parseJob(queue, id, body, fields)
   if (kind === 'expired') return fields.has('until') ? { job, visibilityLapsed: true } : { job }

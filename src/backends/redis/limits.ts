@@ -1,5 +1,6 @@
 // Tokens at the start of rate-limited jobs, and what is in use.
-import type { LimitStore } from '../../store/limit-store.ts'
+import type { LimitStore, RateReply } from '../../store/limit-store.ts'
+import { groupBy } from './cluster-insert.ts'
 import { prepared } from './store.ts'
 import type { RedisStore } from './store.ts'
 
@@ -9,9 +10,18 @@ export function redisLimits(store: RedisStore): LimitStore {
   return {
     async take(requests) {
       if (requests.length === 0) return []
-      const asked = requests.flatMap(({ queue, key }) => [queue, key ?? ''])
-      const waits = (await take(requests[0]!.queue, [requests.length, ...asked])) as readonly number[]
-      return waits.map((waitMs) => (waitMs === 0 ? { ok: true } : { ok: false, waitMs }))
+      const replies = requests.map((): RateReply => ({ ok: true }))
+      const positions = requests.map((_, index) => index)
+      // On a Cluster each queue is on a node of its own.
+      for (const own of groupBy(positions, (at) => (store.link.isCluster ? requests[at]!.queue : '')).values()) {
+        const asked = own.flatMap((at) => [requests[at]!.queue, requests[at]!.key ?? ''])
+        const waits = (await take(requests[own[0]!]!.queue, [own.length, ...asked])) as readonly number[]
+        for (const [index, at] of own.entries()) {
+          const waitMs = waits[index]!
+          if (waitMs > 0) replies[at] = { ok: false, waitMs }
+        }
+      }
+      return replies
     },
     async inspect(queue, key) {
       const reply = (await inspect(queue, [queue, key === undefined ? 0 : 1, key ?? ''])) as readonly string[] | null

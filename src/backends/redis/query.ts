@@ -15,6 +15,8 @@ import type { RedisStore } from './store.ts'
 
 /** Jobs of one script. */
 const READ_MAX = 200
+/** Of those that have to be looked for: each costs a look into every queue. */
+const SEARCH_MAX = 20
 /** How far into a lane to look for its first ready job. */
 const LANE_LOOK_MAX = 1_000
 
@@ -26,11 +28,15 @@ export function redisQuery(store: RedisStore): JobQuery {
 
   /** The job and the lines of its trail; null where there is no such job. */
   async function trail(id: JobId, which: 'attempts' | 'logs') {
-    for (const queue of [store.where.of(id), (await findQueues(store, [id])).get(id) ?? '']) {
-      const found = queue === '' ? null : await readTrail(queue, [queue, id, which])
-      if (found !== null) return found as readonly [JobReply, readonly string[]] // as job-trail.lua answers
-    }
-    return null
+    const { link, where } = store
+    const ask = async (queue: string, search: boolean) =>
+      (await readTrail(queue, [search ? 1 : 0, queue, id, which])) as readonly [JobReply, readonly string[]] | null // as job-trail.lua answers
+    if (!link.isCluster) return ask(where.of(id), true)
+    const guess = where.of(id)
+    const found = guess === '' ? null : await ask(guess, false)
+    if (found !== null) return found
+    const queue = (await findQueues(store, [id])).get(id)
+    return queue === undefined ? null : ask(queue, false)
   }
 
   return {
@@ -57,34 +63,42 @@ export function redisQuery(store: RedisStore): JobQuery {
   }
 }
 
-/** Where a job is believed to be. */
+/** Where a job is believed to be; an empty queue: nobody knows. */
 export interface Place {
   readonly queue: string
   readonly id: JobId
 }
 
-/** Jobs by their places, in order; null where there is none. One atom, on a Cluster one for each queue. */
-export type Reader = (places: readonly Place[]) => Promise<readonly (StoredJob | null)[]>
+/**
+ * Jobs by their places, in order; null where there is none. One atom up to READ_MAX, on a Cluster one for each queue. With `search`
+ * those that are somewhere else are found too, but not on a Cluster.
+ */
+export type Reader = (
+  places: readonly Place[],
+  options?: { readonly search?: boolean },
+) => Promise<readonly (StoredJob | null)[]>
 
 function createReader(store: RedisStore): Reader {
+  const { link, where } = store
   const read = prepared(store, 'query.get', 'jobRead')
 
-  async function readOnce(places: readonly Place[]): Promise<readonly (StoredJob | null)[]> {
-    const args = places.flatMap(({ queue, id }) => [queue, id])
+  async function readOnce(places: readonly Place[], search: boolean): Promise<readonly (StoredJob | null)[]> {
+    const args = [search ? 1 : 0, ...places.flatMap(({ queue, id }) => [queue, id])]
     const replies = (await read(places[0]?.queue ?? '', args)) as readonly (JobReply | null)[] // as job-read.lua answers
     return replies.map((reply) => {
       if (reply === null) return null
-      store.where.saw(reply[1], reply[0])
+      where.saw(reply[1], reply[0])
       return parseReply(reply)
     })
   }
 
-  return async (places) => {
+  return async (places, { search = false } = {}) => {
     const found = new Map<Place, StoredJob | null>()
-    for (const group of groupsOf(places, store.link.isCluster)) {
-      for (let at = 0; at < group.length; at += READ_MAX) {
-        const chunk = group.slice(at, at + READ_MAX)
-        const jobs = await readOnce(chunk)
+    const size = search && places.some(({ queue }) => queue === '') ? SEARCH_MAX : READ_MAX
+    for (const group of groupsOf(places, link.isCluster)) {
+      for (let at = 0; at < group.length; at += size) {
+        const chunk = group.slice(at, at + size)
+        const jobs = await readOnce(chunk, search && !link.isCluster)
         for (const [index, place] of chunk.entries()) found.set(place, jobs[index] ?? null)
       }
     }
@@ -104,18 +118,25 @@ async function readMany(
   read: Reader,
   ids: readonly JobId[],
 ): Promise<readonly (StoredJob | null)[]> {
-  const wanted = [...new Set(ids)]
+  const { link, where } = store
   const found = new Map<JobId, StoredJob>()
-  const readAt = async (places: readonly Place[]): Promise<void> => {
+  const readAt = async (places: readonly Place[], search: boolean): Promise<void> => {
     if (places.length === 0) return
-    for (const job of await read(places)) if (job !== null) found.set(job.id, job)
+    for (const job of await read(places, { search })) if (job !== null) found.set(job.id, job)
   }
-  await readAt(wanted.map((id) => ({ id, queue: store.where.of(id) })).filter(({ queue }) => queue !== ''))
-  const elsewhere = await findQueues(
-    store,
-    wanted.filter((id) => !found.has(id)),
-  )
-  await readAt([...elsewhere].map(([id, queue]) => ({ id, queue })))
+  const places = [...new Set(ids)].map((id) => ({ id, queue: where.of(id) }))
+  if (link.isCluster) {
+    await readAt(
+      places.filter(({ queue }) => queue !== ''),
+      false,
+    )
+    const unknown = places.map(({ id }) => id).filter((id) => !found.has(id))
+    const elsewhere = [...(await findQueues(store, unknown))]
+    await readAt(
+      elsewhere.map(([id, queue]) => ({ id, queue })),
+      false,
+    )
+  } else await readAt(places, true)
   return ids.map((id) => found.get(id) ?? null)
 }
 

@@ -3,6 +3,7 @@ import { MillraceError } from '../../core/errors.ts'
 import { LIMITS } from '../../core/limits.ts'
 import { defaultQueue } from '../../store/queue-defaults.ts'
 import type { QueueChange, QueueRecord, QueueStore } from '../../store/queue-store.ts'
+import type { ClusterParts } from './cluster-jobs.ts'
 import { configFields, parseQueue } from './queue-fields.ts'
 import { fieldsOf } from './record.ts'
 import { prepared } from './store.ts'
@@ -11,9 +12,16 @@ import type { RedisStore } from './store.ts'
 /** Others may change it between our reading and our writing; so many times in a row they do not. */
 const TRIES_MAX = 50
 
-export function redisQueues(store: RedisStore): QueueStore {
+/** As lua/queue-configure.lua answers. */
+type Changed = readonly [createdAt: string, version: number]
+
+/** With the parts of a Cluster: on one. */
+export function redisQueues(store: RedisStore, cluster: ClusterParts | undefined): QueueStore {
   const ensure = prepared(store, 'queues.ensure', 'queueEnsure')
-  const configure = prepared(store, 'queues.configure', 'queueConfigure')
+  const configure =
+    cluster === undefined
+      ? prepared(store, 'queues.configure', 'queueConfigure')
+      : cluster.outbox.call('queues.configure', 'queueConfigure')
   const { link, keys } = store
 
   async function get(name: string): Promise<QueueRecord | null> {
@@ -26,10 +34,8 @@ export function redisQueues(store: RedisStore): QueueStore {
     const after = { ...before, ...change, name }
     const relimits = change.limits !== undefined || String(before.lanes) !== String(after.lanes)
     const { createdAtMs: _, version, ...body } = after
-    const reply = (await configure(name, [
-      ...[name, version, relimits ? 1 : 0, LIMITS.maintenanceBatchMax],
-      ...Object.entries(configFields(body)).flat(),
-    ])) as readonly [string, number] | null
+    const head = [name, version, relimits ? 1 : 0, LIMITS.maintenanceBatchMax]
+    const reply = (await configure(name, [...head, ...Object.entries(configFields(body)).flat()])) as Changed | null
     return reply === null ? null : { ...body, createdAtMs: Number(reply[0]), version: reply[1] }
   }
 
@@ -38,11 +44,13 @@ export function redisQueues(store: RedisStore): QueueStore {
       Promise.all(
         queues.map(async (settings) => {
           const fields = Object.entries(configFields({ ...settings, paused: false })).flat()
+          await cluster?.register([settings.name])
           const flat = (await ensure(settings.name, [settings.name, ...fields])) as readonly string[]
           return parseQueue(settings.name, fieldsOf(flat))
         }),
       ),
     async configure(name, change, expectVersion) {
+      await cluster?.register([name])
       for (let tries = 0; tries < TRIES_MAX; tries++) {
         const found = await get(name)
         if (expectVersion !== undefined && expectVersion !== (found?.version ?? 0)) return null

@@ -1,5 +1,6 @@
 -- batches.seal, cancel and discard. Refines memory/batches.ts.
 --   values: what, id    reply: 1, or 0 where there is no such batch (or it has jobs and cannot be discarded)
+--@include _go-on
 --@include _library
 local what, id = ARGV[2], ARGV[3]
 local key = keys.batch(id)

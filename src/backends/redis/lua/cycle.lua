@@ -2,6 +2,7 @@
 --   values: template of a completion (JSON), number of sections of plain completions, those sections (_complete.lua),
 --           number of other changes, each as JSON (_settle.lua), and for a claim its values (_claim.lua)
 --   reply:  positions and verdicts of completions that were not applied; verdicts of the other changes; the claim
+--@include _go-on
 --@include _keys
 --@include _time
 --@include _calls

@@ -1,5 +1,6 @@
 -- jobs.extend: moves the visibility of leases that were claimed with one. Refines memory/claim.ts (extendLeases).
 --   values: ms, n, then n times: id, queue as guessed, lease    reply: positions (from 1) of leases that are lost
+--@include _go-on
 --@include _keys
 --@include _time
 --@include _record

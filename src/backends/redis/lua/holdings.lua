@@ -1,5 +1,6 @@
 -- jobs.holdings: fences claims of a worker up to a number, then lists its runs. Refines memory/claim.ts (listHoldings).
 --   values: queue (empty: all), worker, claim number    reply: queue, id and lease of each, one after the other
+--@include _go-on
 --@include _keys
 local only, worker, claim_no = ARGV[2], ARGV[3], tonumber(ARGV[4])
 local key = is_cluster and keys.queue(only, 'claims') or keys.worker(worker)

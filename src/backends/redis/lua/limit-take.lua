@@ -1,5 +1,6 @@
 -- limits.take: one token of each bucket that applies, or none and the wait. Refines memory/limits.ts.
 --   values: n, then n times: queue, key (empty: none)    reply: per request 0 or the wait in ms
+--@include _go-on
 --@include _keys
 --@include _time
 --@include _rings

@@ -1,6 +1,7 @@
 -- jobs.promote: jobs whose time has come go through the gates, the earliest first; then what a change of limits left to
 -- do. Refines memory/jobs.ts (promote).
 --   values: queue (empty: all), limit    reply: promoted, ms to the next scheduled job (-1: none)
+--@include _go-on
 --@include _library
 --@include _args
 --@include _relimit

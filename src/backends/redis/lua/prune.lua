@@ -2,6 +2,7 @@
 --   values: queue (empty: all), limit, n, then n times: queue (empty: every one that no rule names), status, ms    reply: how many jobs went
 -- `ended:<status>` lists ids in the order of ending. A job that was replayed or deleted leaves its entry: it is dropped
 -- with those around it.
+--@include _go-on
 --@include _library
 --@include _args
 local only, limit, deleted = args.next(), args.number(), 0

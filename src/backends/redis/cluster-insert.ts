@@ -1,0 +1,126 @@
+// jobs.insert on a Cluster: an atom per queue. Everything that could refuse is looked at before; batches are joined
+// before and left again by requests that made no job; messages go out when all queues have their jobs.
+import { findCycle } from '../../core/flow.ts'
+import type { BatchId, JobId, NewJob } from '../../core/job.ts'
+import type { InsertRefusal, InsertReply, InsertResult } from '../../store/ports.ts'
+import { batchTag } from './batch-fields.ts'
+import { createInsertInto } from './insert.ts'
+import { findQueues } from './locate.ts'
+import type { Outbox } from './outbox.ts'
+import { prepared } from './store.ts'
+import type { RedisStore } from './store.ts'
+
+export function createClusterInsert(
+  store: RedisStore,
+  outbox: Outbox,
+  register: (queues: Iterable<string>) => Promise<void>,
+): (jobs: readonly NewJob[]) => Promise<InsertReply> {
+  const insertInto = createInsertInto(store, outbox.callOnly('jobs.insert', 'insert'))
+  const batch = prepared(store, 'jobs.insert', 'batchApart')
+  const { link, keys, where } = store
+
+  async function storedIds(jobs: readonly NewJob[]): Promise<ReadonlySet<JobId>> {
+    const looks = [...groupBy(jobs, ({ queue }) => queue)].map(async ([queue, own]) => {
+      const ids = own.map(({ id }) => id)
+      const bodies = (await link.command('HMGET', keys.queue(queue, 'jobs'), ...ids)) as readonly unknown[]
+      return ids.filter((_, index) => bodies[index] !== null)
+    })
+    return new Set((await Promise.all(looks)).flat())
+  }
+
+  async function findRefusal(fresh: readonly NewJob[], all: readonly NewJob[]): Promise<InsertRefusal | null> {
+    const ids = new Set(all.map(({ id }) => id))
+    const asked = fresh.flatMap(({ dependsOn = [] }) => dependsOn.map(({ parent }) => parent))
+    if (asked.length === 0) return null
+    const found = await findQueues(store, [...new Set(asked.filter((id) => !ids.has(id)))])
+    for (const { id, dependsOn = [] } of fresh) {
+      const missing = dependsOn.find(({ parent }) => !ids.has(parent) && !found.has(parent))
+      if (missing !== undefined) return { code: 'DEPENDENCY_NOT_FOUND', jobId: id, parent: missing.parent }
+    }
+    const circle = findCycle(fresh)
+    return circle === null ? null : { code: 'DEPENDENCY_CYCLE', jobId: circle[0]!, circle }
+  }
+
+  async function joinBatches(fresh: readonly NewJob[]): Promise<InsertRefusal | null> {
+    const joined: NewJob[] = []
+    for (const own of groupBy(fresh, ({ batch: id, insideBatch }) => `${id} ${insideBatch === true}`).values()) {
+      const { id: jobId, batch: id, insideBatch } = own[0]!
+      if (id === undefined) continue
+      const said = await batch(batchTag(id), ['join', id, insideBatch === true ? 1 : 0, ...own.map(memberOf)])
+      if (said !== 'ok') {
+        await leaveBatches(joined)
+        return { code: said === 'missing' ? 'BATCH_NOT_FOUND' : 'BATCH_CLOSED', jobId, batch: id }
+      }
+      joined.push(...own)
+    }
+    return null
+  }
+
+  async function leaveBatches(jobs: readonly NewJob[]): Promise<void> {
+    for (const [id, own] of groupBy(jobs, (job) => job.batch)) {
+      if (id === undefined) continue
+      const said = await batch(batchTag(id), ['drop', id, ...own.map(memberOf)])
+      if (said === 'finished') await outbox.fire(id satisfies BatchId)
+    }
+  }
+
+  async function insertByQueue(jobs: readonly NewJob[]): Promise<InsertReply> {
+    const results = new Map<number, InsertResult>()
+    const standsFor = new Map<JobId, JobId>()
+    for (const [queue, own] of groupBy([...jobs.entries()], ([, job]) => job.queue)) {
+      const reply = await insertInto(
+        queue,
+        own.map(([, job]) => resolved(job, standsFor)),
+      )
+      if (!reply.ok) return reply
+      for (const [at, [index, { id }]] of own.entries()) {
+        const result = reply.results[at]!
+        results.set(index, result)
+        where.saw(result.id, queue)
+        if (result.id !== id) standsFor.set(id, result.id)
+      }
+    }
+    return { ok: true, results: jobs.map((_, index) => results.get(index)!) }
+  }
+
+  return async (jobs) => {
+    if (jobs.length === 0) return { ok: true, results: [] }
+    const queues = new Set(jobs.map(({ queue }) => queue))
+    const isSimple = jobs.every(({ batch: id, dependsOn }) => id === undefined && dependsOn === undefined)
+    const stored = isSimple ? new Set<JobId>() : await storedIds(jobs)
+    const fresh = isSimple ? [] : jobs.filter(({ id }) => !stored.has(id))
+    const refusal = (await findRefusal(fresh, jobs)) ?? (await joinBatches(fresh))
+    if (refusal !== null) return { ok: false, refusal }
+    await register(queues)
+    const reply = await insertByQueue(jobs)
+    const made = new Set(
+      reply.ok ? reply.results.flatMap(({ id, outcome }) => (outcome === 'inserted' ? [id] : [])) : [],
+    )
+    await leaveBatches(fresh.filter(({ id, batch: own }) => own !== undefined && !made.has(id)))
+    if (!isSimple) for (const queue of queues) await outbox.deliver(queue)
+    return reply
+  }
+}
+
+function memberOf({ queue, id }: NewJob): string {
+  return `${queue} ${id}`
+}
+
+function resolved(job: NewJob, standsFor: ReadonlyMap<JobId, JobId>): NewJob {
+  if (job.dependsOn === undefined || standsFor.size === 0) return job
+  return {
+    ...job,
+    dependsOn: job.dependsOn.map((one) => ({ ...one, parent: standsFor.get(one.parent) ?? one.parent })),
+  }
+}
+
+export function groupBy<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key): ReadonlyMap<Key, Item[]> {
+  const groups = new Map<Key, Item[]>()
+  for (const item of items) {
+    const key = keyOf(item)
+    const known = groups.get(key)
+    if (known === undefined) groups.set(key, [item])
+    else known.push(item)
+  }
+  return groups
+}
