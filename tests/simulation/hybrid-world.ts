@@ -7,6 +7,7 @@ import type { RaceSnapshot } from '../../src/backends/hybrid/memory-race.ts'
 import type { Ledger, Race } from '../../src/backends/hybrid/ports.ts'
 import { raceProblems } from '../../src/backends/hybrid/race-invariants.ts'
 import { HYBRID_TIMES } from '../../src/backends/hybrid/times.ts'
+import type { HybridTimes } from '../../src/backends/hybrid/times.ts'
 import type { World } from '../../src/backends/memory/world.ts'
 import type { Backend } from '../../src/store/ports.ts'
 import type { Checker } from './checker.ts'
@@ -32,11 +33,14 @@ export class HybridWorld {
   readonly #checker: Checker
   readonly #race = new MemoryRace({ identity: 'redis-1' })
   readonly #ledger: Ledger
+  readonly #times: HybridTimes
   #servers = 1
   #server = 'redis-1'
   #copies: RaceSnapshot[] = []
 
-  constructor(world: World, net: SimWorld, checker: Checker) {
+  /** `isSlowToMark`: runs stay unmarked for long, so that what protects them has something to protect. */
+  constructor(world: World, net: SimWorld, checker: Checker, isSlowToMark: boolean) {
+    this.#times = isSlowToMark ? { ...TIMES, markAfterMs: 3_000 } : TIMES
     this.#net = net
     this.#checker = checker
     this.#ledger = this.#observed(memoryLedger(world, new LedgerState()))
@@ -56,7 +60,7 @@ export class HybridWorld {
         start: () => Promise.resolve(),
         stop: () => Promise.resolve(),
       },
-      times: TIMES,
+      times: this.#times,
       isConfirmed: () => isConfirmed,
       threadMonoMs: () => process.runtime.clock.monoMs(),
     })

@@ -106,7 +106,7 @@ export class Simulation {
     this.#checker.world = this.#world
     this.#checker.trustLeftMs = (id) => this.#trustLeftMs(id)
     this.#store = this.#observed(backendOver(this.#world))
-    this.#hybrid = kind === 'hybrid' ? new HybridWorld(this.#world, this.#net, this.#checker) : null
+    this.#hybrid = kind === 'hybrid' ? new HybridWorld(this.#world, this.#net, this.#checker, seed % 3 !== 0) : null
     this.#workers = this.#random.int(3, 4)
   }
 
