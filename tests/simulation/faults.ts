@@ -20,6 +20,7 @@ export const FAULT_KINDS = [
 /** Of the hybrid: what may befall its Redis. */
 export const REDIS_FAULT_KINDS = [
   'redis-flushed',
+  'redis-flushed-beside-frozen',
   'redis-suffix-lost',
   'redis-old-copy',
   'redis-other-and-back',

@@ -22,7 +22,7 @@ const TIMES = {
   ledgerMs: 1_000,
   returnMs: 400,
   returnMaxMs: 2_000,
-  reconcileMs: 500,
+  reconcileMs: 200,
   watchMs: 100,
   // So small that lanes fill up and backlogs form.
   window: 8,
@@ -81,8 +81,17 @@ export class HybridWorld {
   }
 
   /** Faults at moments. */
-  plot(random: Random, plot: (kind: FaultKind, times: number, strike: () => void) => void): void {
+  plot(
+    random: Random,
+    plot: (kind: FaultKind, times: number, strike: () => void) => void,
+    freezeWorker: (forMs: number) => void,
+  ): void {
     const race = this.#race
+    // A worker that lives and cannot say what it runs, while its tokens are lost: what the barrier waits for.
+    plot('redis-flushed-beside-frozen', 5, () => {
+      freezeWorker(random.int(1_000, 1_900))
+      race.flush()
+    })
     plot('redis-flushed', 3, () => race.flush())
     plot('redis-suffix-lost', 3, () => {
       race.loseSuffix(random.int(1, 60))

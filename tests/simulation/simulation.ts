@@ -267,7 +267,8 @@ export class Simulation {
       }
     }
     const anyone = (): SimProcess => random.pick([...this.#processes.values()])
-    this.#hybrid?.plot(random.fork(), plot)
+    const workers = (): SimProcess[] => [...this.#processes.values()].filter(({ name }) => name.startsWith('worker'))
+    this.#hybrid?.plot(random.fork(), plot, (forMs) => random.pick(workers()).pause(forMs))
     plot('crash', 4, () => anyone().crash())
     // Around the ttl it is most telling: some come back just before, some just after they are given up.
     plot('pause', 5, () =>

@@ -38,16 +38,11 @@ export class Reconciler {
     const aged = this.#marks.findLast(({ atMs }) => nowMs - atMs >= 2 * times.reconcileMs)
     const below = isPlanted('hybrid-reconcile-too-early') ? next : (aged?.next ?? 0)
     while (this.#marks.length > 1 && nowMs - this.#marks[1]!.atMs >= 2 * times.reconcileMs) this.#marks.shift()
+    const rows = [...queues]
     let moved = 0
-    for (const row of queues) moved += await this.#one(row, below)
-    return moved
-  }
-
-  async #one(row: DispatchRow, below: number): Promise<number> {
-    const { ledger, runtime } = this.#hybrid
-    const { queue, epoch } = row
-    let moved = Math.max(await ledger.requeueOld(queue, epoch, PAGE), 0)
-    if (row.mode === 'token' && below > row.firstLease) moved += await this.#audit(row, below)
+    // What needs PostgreSQL alone comes first: a Redis that fails is no reason to leave it.
+    for (const { queue, epoch } of rows) moved += Math.max(await ledger.requeueOld(queue, epoch, PAGE), 0)
+    for (const row of rows) if (row.mode === 'token' && below > row.firstLease) moved += await this.#audit(row, below)
     runtime.failpoint('hybrid.reconciled')
     return moved
   }
