@@ -4,10 +4,10 @@ import { afterAll, beforeAll } from 'vitest'
 import { createTestRedis } from '../redis/test-store.ts'
 import type { TestRedis } from '../redis/test-store.ts'
 import { startRedisCluster } from '../support/redis-cluster.ts'
-import type { TestCluster } from '../support/redis-cluster.ts'
+import type { RedisCluster } from '../support/redis-cluster.ts'
 import { modelSuite } from './model-suite.ts'
 
-let cluster: TestCluster
+let cluster: RedisCluster
 let server: TestRedis
 
 beforeAll(async () => {
