@@ -520,6 +520,18 @@ describe.each([18, 15] as const)('PostgreSQL %i', (version) => {
       expect(await Promise.all([...old, ...fresh].map((ref) => world.statusOf(ref)))).toEqual(Array(4).fill('queued'))
     })
 
+    test('all of it, when no worker of the hybrid is left', async () => {
+      const { queue, tag } = await world.queue()
+      const refs = await world.mint(queue, tag, 2)
+      await expect(world.other.query('select millrace.recall_tokens()')).rejects.toMatchObject({ code: '55006' })
+      await world.other.query('begin; update millrace.workers set is_alive = false where epoch_seen is not null')
+      await world.other.query('select millrace.recall_tokens()')
+      const { rows } = await world.other.query('select 1 from millrace.running where worker_no = 0')
+      expect(rows).toEqual([])
+      await world.other.query('rollback')
+      expect(await world.statusOf(refs[0]!)).toBe('dispatched')
+    })
+
     test('a row whose cancellation was asked for ends instead', async () => {
       const { queue, epoch, tag } = await world.queue()
       const [ref, own] = await world.mint(queue, tag, 2)

@@ -13,10 +13,15 @@ const WAIT_MAX_MS = 5_000
 export function stepBackend(parts: Omit<HybridBackendParts, 'isConfirmed'>): Backend {
   const { backend, hybrid } = composeHybrid({ ...parts, isConfirmed: () => true })
   const pipes = new Map<string, string>()
+  let last: Promise<unknown> = Promise.resolve()
 
   async function claim(request: ClaimRequest): Promise<ClaimReply> {
     const { settle = [], ...rest } = request
     const verdicts = await backend.jobs.apply(settle)
+    // In Redis a session is dead when the reaper has been there; here it is at once.
+    if ((await hybrid.ledger.notAlive([request.worker])).length > 0) {
+      return { ...(await parts.store.jobs.claim(rest)), verdicts }
+    }
     const isVoid = request.limit <= 0 || request.claimNo <= (hybrid.sessions.get(request.worker)?.lastClaimNo ?? 0)
     const queues = isVoid ? [] : await ready(hybrid, request.worker, request.queues)
     for (const queue of queues) {
@@ -26,7 +31,14 @@ export function stepBackend(parts: Omit<HybridBackendParts, 'isConfirmed'>): Bac
     return { ...(await backend.jobs.claim(rest)), verdicts }
   }
 
-  return { ...backend, jobs: { ...backend.jobs, insert: (jobs) => parts.store.jobs.insert(jobs), claim } }
+  /** One after the other: what one claim has brought to Redis is not to be another's. */
+  const inTurn = (request: ClaimRequest): Promise<ClaimReply> => {
+    const turn = last.then(() => claim(request))
+    last = turn.catch(() => undefined)
+    return turn
+  }
+
+  return { ...backend, jobs: { ...backend.jobs, insert: (jobs) => parts.store.jobs.insert(jobs), claim: inTurn } }
 }
 
 /** Waits until the queues that are there have tokens and this worker may take them; answers those. */
@@ -42,8 +54,7 @@ async function ready(hybrid: Hybrid, worker: WorkerId, queues: readonly string[]
       const index = session.queues.get(queue)?.index ?? -1
       return hybrid.view.tag(queue) !== null && session.inFlight.mayStart(index, epoch)
     }
-    const isDead = (await hybrid.ledger.notAlive([worker])).length > 0
-    if (isDead || there.every(isReady)) return there
+    if (there.every(isReady)) return there
     if (performance.now() > untilMs) throw new Error(`no tokens for ${there.join(', ')} after ${WAIT_MAX_MS} ms`)
     hybrid.watch.wake()
     await new Promise((resolve) => setTimeout(resolve, 2))

@@ -38,6 +38,7 @@ export class Checker {
   readonly #ticks = new Set<string>()
   readonly #tokens = new Map<string, number[]>()
   readonly #limitedStarts = new Map<string, number>()
+  readonly #erased = new Set<JobId>()
   readonly #handedOut = new Map<string, number>()
   readonly #startedLeases = new Set<string>()
   readonly #runs = new Map<JobId, Set<{ readonly worker: WorkerId | null; readonly isLive: () => boolean }>>()
@@ -55,6 +56,7 @@ export class Checker {
     if (record.erased) {
       this.#count('remove')
       this.#seen.delete(record.id)
+      this.#erased.add(record.id)
       return
     }
     this.#countEdge(before, record)
@@ -178,8 +180,10 @@ export class Checker {
       this.fail('pause', `job ${record.id} was claimed from a paused queue`)
     for (const { parent, onFailure } of this.#dependencies.get(record.id) ?? []) {
       const found = this.world.jobs.get(parent)
-      // A replayed child, a replayed parent and a deleted parent are an operator's will.
+      // A replayed child, a replayed parent and a deleted parent, also one that a late copy of its insert brought back, are
+      // an operator's will.
       if (record.replayedAtMs !== null || found === undefined || found.replayedAtMs !== null) continue
+      if (this.#erased.has(parent)) continue
       const { status } = found
       if (!isFinal(status) || parentEnded(status, onFailure) !== 'satisfied') {
         this.fail('dependency', `job ${record.id} was claimed although its parent is ${status} (${onFailure})`)

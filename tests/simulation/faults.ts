@@ -73,12 +73,13 @@ export class Faults {
     this.hits.set(kind, (this.hits.get(kind) ?? 0) + 1)
   }
 
-  request(): Leg {
-    const slow = this.strikes('request-delayed', 0.03)
+  /** `oddness`: how much more often than usual something happens to it. */
+  request(oddness = 1): Leg {
+    const slow = this.strikes('request-delayed', 0.03 * oddness)
     return {
       delayMs: this.#random.next() * 2 + (slow ? this.#random.next() * 4_000 : 0),
       lost: this.strikes('request-lost', 0.015),
-      doubledAfterMs: this.strikes('request-doubled', 0.015) ? this.#random.next() * 3_000 : null,
+      doubledAfterMs: this.strikes('request-doubled', 0.015 * oddness) ? this.#random.next() * 3_000 : null,
     }
   }
 

@@ -90,7 +90,7 @@ export class HybridWorld {
       this.#become(`redis-${++this.#servers}`)
     })
     plot('redis-other-and-back', 2, () => this.#goAndComeBack(random))
-    plot('redis-evicted', 4, () =>
+    plot('redis-evicted', 10, () =>
       race.evict(random.pick(QUEUES), random.pick(['state', 'high', 'normal', 'low', 'held'])),
     )
     plot('redis-outage', 3, () => {

@@ -52,6 +52,10 @@ const JOBS_MIN = 105
 const SETTLED_AFTER_MS = 25_000
 /** Handlers take up to 3 s and there are slots for all of them. */
 const PICK_UP_MAX_MS = 8_000
+/** Beside that the relay may have to wait for a leader, and for another one when that is killed. */
+const DISPATCH_MAX_MS = 15_000
+/** The token of a worker that was killed waits for a leader that declares it dead, and these are killed too. */
+const RESCUE_MAX_MS = 45_000
 const TTL_MS = 2_000
 const WORLD_CHECK_EVERY = 100
 const RATE = { limit: 20, per: '1s', burst: 3 } as const
@@ -298,10 +302,24 @@ export class Simulation {
   /** Long after everything healed, a ready job is not left lying. */
   #checkPickUp(): void {
     if (this.#time.nowMs < FAULT_PHASE_MS + SETTLED_AFTER_MS) return
+    if (this.#hybrid !== null) {
+      this.#checkDispatch()
+      return
+    }
     for (const [name, { ready, config }] of this.#world.queues) {
       const waitedMs = this.#world.nowMs() - (ready.oldestReadyAtMs() ?? Infinity)
       if (!config.paused && waitedMs > PICK_UP_MAX_MS)
         this.#checker.fail('pick-up', `a job of ${name} is ready for ${waitedMs} ms`)
+    }
+  }
+
+  /** A job that comes back keeps the time it became ready first; here it counts since when it is where it is. */
+  #checkDispatch(): void {
+    for (const { id, queue, status, updatedAtMs, readyAtMs } of this.#world.jobs.values()) {
+      const waitedMs = this.#world.nowMs() - Math.max(updatedAtMs, readyAtMs)
+      const mostMs = status === 'queued' ? DISPATCH_MAX_MS : status === 'dispatched' ? RESCUE_MAX_MS : Infinity
+      if (waitedMs > mostMs && !this.#world.queue(queue).config.paused)
+        this.#checker.fail('pick-up', `job ${id} of ${queue} is ${status} for ${waitedMs} ms`)
     }
   }
 

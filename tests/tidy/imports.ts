@@ -20,7 +20,9 @@ const ROOMS: Readonly<Record<string, Room>> = {
   'backends/memory': { imports: ['store', 'runtime', 'core'] },
   'backends/postgres': { imports: ['store', 'runtime', 'core'] },
   'backends/redis': { imports: ['store', 'runtime', 'core'] },
-  'backends/hybrid': { imports: ['backends/postgres', 'backends/redis', 'store', 'runtime', 'core'] },
+  'backends/hybrid': {
+    imports: ['backends/memory', 'backends/postgres', 'backends/redis', 'store', 'runtime', 'core'],
+  },
   'backends/embedded': { imports: ['store', 'runtime', 'core'] },
   client: { imports: ['store', 'runtime', 'core'] },
   worker: { imports: ['store', 'runtime', 'core'] },

@@ -60,7 +60,7 @@ export function hybrid(options: HybridOptions): Backend & Diagnosable {
       return { module: beatModule(), options: beat }
     },
   })
-  return { ...over, diagnose: backend.diagnose }
+  return { ...over, diagnose: () => backend.diagnose() }
 }
 
 function beatModule(): string {

@@ -34,6 +34,8 @@ async function cancelOne(hybrid: Hybrid, transition: Transition, first: Dispatch
   const { ledger } = hybrid
   let row = first
   for (let tryNo = 1; tryNo <= TRIES; tryNo++) {
+    // What this process believes of the queue may be old: who cancels need not work on it.
+    await hybrid.epochs.refresh([row.queue])
     const revoked = await revoke(hybrid, transition, row)
     if (revoked === 'revoked' || revoked === 'absent') {
       const { epoch } = hybrid.view.row(row.queue) ?? { epoch: 0 }

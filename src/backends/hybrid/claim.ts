@@ -10,7 +10,7 @@ import type { Verdict } from '../../core/transition.ts'
 import type { ClaimReply, ClaimRequest } from '../../store/ports.ts'
 import type { Hybrid } from './hybrid.ts'
 import type { EpochTag, TakeReply } from './ports.ts'
-import { checkSelf } from './self-check.ts'
+import { checkMarked, checkSelf } from './self-check.ts'
 import type { Session, SessionQueue } from './session.ts'
 import { readToken } from './token-text.ts'
 import type { ReadToken } from './token-text.ts'
@@ -56,8 +56,9 @@ async function claimElsewhere(hybrid: Hybrid, request: ClaimRequest): Promise<Cl
   return { ...reply, verdicts }
 }
 
-/** Handed to nobody. Tokens are found by the check of their queue, rows of the ledger by `holdings`. */
+/** Handed to nobody. Tokens are found by the check of their queue, rows that are marked by that of PostgreSQL. */
 function dropAll(session: Session, jobs: readonly ClaimedJob[]): void {
+  session.isDoubtful = true
   for (const { queue, lease } of jobs) {
     if (session.inFlight.remove(lease) === undefined) continue
     const own = session.queues.get(queue)
@@ -67,9 +68,19 @@ function dropAll(session: Session, jobs: readonly ClaimedJob[]): void {
 
 async function takeAll(hybrid: Hybrid, session: Session, request: ClaimRequest): Promise<Basket> {
   const basket: Basket = { jobs: [], paused: [] }
-  if (request.claimNo <= Math.max(session.lastClaimNo, session.fencedClaimNo))
-    return { ...basket, refused: 'superseded' }
+  const { lastClaimNo } = session
+  if (request.claimNo <= Math.max(lastClaimNo, session.fencedClaimNo)) return { ...basket, refused: 'superseded' }
   session.lastClaimNo = request.claimNo
+  session.claiming += 1
+  try {
+    if (session.isDoubtful) await checkMarked(hybrid, session, lastClaimNo)
+    return await fillBasket(hybrid, session, request, basket)
+  } finally {
+    session.claiming -= 1
+  }
+}
+
+async function fillBasket(hybrid: Hybrid, session: Session, request: ClaimRequest, basket: Basket): Promise<Basket> {
   const limit = Math.min(request.limit, LIMITS.claimBatchMax)
   const fromLedger: string[] = []
   for (const name of request.queues) {
@@ -80,13 +91,14 @@ async function takeAll(hybrid: Hybrid, session: Session, request: ClaimRequest):
     else if (tag !== null) await takeFrom(hybrid, session, { name, tag, room, leaseMs: request.leaseMs }, basket)
     if (basket.refused !== undefined) return basket
   }
-  const room = limit - basket.jobs.length
+  const room = Math.min(limit - basket.jobs.length, session.inFlight.free)
   if (fromLedger.length === 0 || room <= 0) return basket
-  return claimReady(hybrid, request, fromLedger, room, basket)
+  return claimReady(hybrid, session, request, fromLedger, room, basket)
 }
 
 async function claimReady(
   hybrid: Hybrid,
+  session: Session,
   { worker, claimNo, leaseMs }: ClaimRequest,
   queues: readonly string[],
   limit: number,
@@ -96,12 +108,15 @@ async function claimReady(
   const reply = await hybrid.store.jobs
     .claim({ worker, claimNo, queues, limit, ...visibility })
     .catch((error: unknown) => {
+      session.isDoubtful = true
       // What was taken is not lost with it.
       if (basket.jobs.length === 0) throw error
       return null
     })
-  if (reply === null) return { ...basket, refused: 'superseded' }
+  if (reply === null) return basket
   const { jobs, paused, refused } = reply
+  const sinceMs = hybrid.threadMonoMs()
+  for (const { id: jobId, lease } of jobs) session.inFlight.add({ jobId, lease, queueIndex: -1, field: '' }, sinceMs)
   const all = { jobs: [...basket.jobs, ...jobs], paused: [...basket.paused, ...paused] }
   return refused === undefined ? all : { ...all, refused }
 }

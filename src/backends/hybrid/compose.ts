@@ -172,6 +172,8 @@ function workersOf(hybrid: Hybrid): WorkerStore {
 export function heard(hybrid: Hybrid, session: Session, reply: BeatReply & Partial<Pick<KeeperReply, 'news'>>): void {
   const { news, lost = [] } = reply
   for (const ref of lost) session.settled(ref)
+  // Flagged, marked as run here, and not run here.
+  if (reply.cancels.some(({ lease }) => !session.inFlight.has(lease))) session.isDoubtful = true
   if (news === undefined || !reply.alive) return
   hybrid.view.learn(news)
   if (news.serverChanged) void hybrid.epochs.refresh().catch(() => undefined) // told again with the next beat

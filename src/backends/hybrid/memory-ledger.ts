@@ -290,8 +290,9 @@ function confirm(
   if (!isAlive(world, worker)) return []
   return refs.filter(({ jobId, lease }) => {
     const record = world.jobs.get(jobId)
-    if (record?.status !== 'dispatched' || record.lease !== lease) return false
-    markOne(world, worker, record, 0)
+    if (record === undefined || record.lease !== lease) return false
+    if (record.status === 'dispatched') markOne(world, worker, record, 0)
+    else if (record.status !== 'running' || record.worker !== worker) return false
     if (leaseMs !== undefined) world.visibility.add(record, world.nowMs() + leaseMs)
     return true
   })

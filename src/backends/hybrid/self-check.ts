@@ -7,6 +7,24 @@ import type { EpochTag, TokenField } from './ports.ts'
 import type { Session, SessionQueue } from './session.ts'
 import { refOf } from './token-text.ts'
 
+/**
+ * The half of PostgreSQL: rows marked as run by this session that it does not run, because an adoption marked a token that
+ * was not handed out, a claim of the ledger was lost, or somebody who cancels marked it. Only with no claim under way but
+ * the one that asks; `holdings` fences earlier ones that may still be on their way. Throws when the outcome is unknown.
+ */
+export async function checkMarked(hybrid: Hybrid, session: Session, lastClaimNo: number): Promise<void> {
+  if (session.claiming > 1) return
+  session.isDoubtful = false
+  try {
+    const marked = await hybrid.store.jobs.holdings(session.worker, lastClaimNo)
+    const unknown = marked.filter(({ lease }) => !session.inFlight.has(lease))
+    if (unknown.length > 0) await hybrid.ledger.giveBack(session.worker, unknown)
+  } catch (error) {
+    session.isDoubtful = true
+    throw error
+  }
+}
+
 /** False: not now, the queue stays suspect. Never throws. */
 export async function checkSelf(hybrid: Hybrid, session: Session, own: SessionQueue, tag: EpochTag): Promise<boolean> {
   if (own.taking > 0 || own.checking !== undefined) return false

@@ -71,6 +71,10 @@ export class Session {
   lastClaimNo = 0
   /** Claims up to this number hand out nothing any more. */
   fencedClaimNo = 0
+  /** Claims under way. */
+  claiming = 0
+  /** Something that may be marked as run by this session was not handed out. */
+  isDoubtful = false
   /** Beats come from the thread: this keeper here only took the first one. */
   isThreaded = false
 
@@ -98,7 +102,9 @@ export class Session {
   }
 
   suspect(queue: SessionQueue): void {
-    if (!isPlanted('hybrid-no-self-check')) queue.isSuspect = true
+    if (isPlanted('hybrid-no-self-check')) return
+    queue.isSuspect = true
+    this.isDoubtful = true
   }
 }
 

@@ -42,6 +42,10 @@ export function diagnosePostgres(store: PostgresStore, url: string): () => Promi
       run: async () => orphans(await read('orphans', ORPHANS_SQL)),
     },
     {
+      name: 'dispatched',
+      run: async () => dispatched((await read('dispatched', DISPATCHED_SQL))[0]),
+    },
+    {
       name: 'counters',
       run: async () => counters((await read('counters', COUNTERS_SQL))[0]),
     },
@@ -178,6 +182,21 @@ function orphans(rows: readonly Row[]): Finding {
     level: 'fail',
     message: found,
     fix: 'report this with the output of `millrace jobs get <id>`: it should not happen',
+  }
+}
+
+/** Jobs that wait as tokens need a worker of the hybrid: those of PostgreSQL alone never touch them. */
+const DISPATCHED_SQL = `
+  select count(*), (select count(*) from millrace.workers w where w.is_alive and w.epoch_seen is not null)
+  from (select 1 from millrace.running r where r.worker_no = 0 limit ${ORPHANS_LOOKED_AT}) d`
+
+function dispatched(row: Row | undefined): Finding {
+  const [jobs, workers] = [Number(row?.[0] ?? 0), Number(row?.[1] ?? 0)]
+  if (jobs === 0 || workers > 0) return { level: 'ok', message: `${jobs} jobs wait as tokens, for ${workers} workers` }
+  return {
+    level: 'warn',
+    message: `${jobs} jobs wait as tokens in Redis, and no worker that reads them is alive`,
+    fix: 'start a worker with both postgres and redis; to go on without Redis: select millrace.recall_tokens()',
   }
 }
 

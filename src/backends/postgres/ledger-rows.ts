@@ -1,6 +1,6 @@
 // What the ledger of the hybrid reads and sends: rows of `dispatch` as JSON, leases as parallel arrays.
 import type { JobId, LeaseNumber, LeaseRef } from '../../core/job.ts'
-import type { DispatchNews, DispatchRow } from '../hybrid/ports.ts'
+import type { DispatchNews, DispatchRow } from './ledger-port.ts'
 import { isAbsent } from './row.ts'
 import type { Row } from './row.ts'
 import { bigintArray, uuidArray } from './wire.ts'

@@ -3,8 +3,8 @@
 import type { JobId, WorkerId } from '../../core/job.ts'
 import type { JsonText } from '../../core/json.ts'
 import type { Transition } from '../../core/transition.ts'
-import { TOKEN_BODY_MAX } from '../hybrid/ports.ts'
-import type { DispatchNews, Ledger, RelayReply, SettleReply } from '../hybrid/ports.ts'
+import { TOKEN_BODY_MAX } from './ledger-port.ts'
+import type { DispatchNews, Ledger, RelayReply, SettleReply } from './ledger-port.ts'
 import { changeRow } from './change-rows.ts'
 import { parseClaimed, parseHead } from './claim-rows.ts'
 import type { CycleHead } from './claim-rows.ts'
@@ -153,8 +153,8 @@ export function postgresLedger(store: PostgresStore): Ledger {
   }
 }
 
-const NOT_ALIVE_SQL = `select i.id from unnest($1::text[]) as i(id)
-  where not exists (select 1 from millrace.workers w where w.id = i.id and w.is_alive)`
+const NOT_ALIVE_SQL = `select i.id from unnest($1::text[]) with ordinality as i(id, position)
+  where not exists (select 1 from millrace.workers w where w.id = i.id and w.is_alive) order by i.position`
 
 const LEASE_MARK_SQL = `select s.last_value + case when s.is_called then 1 else 0 end, millrace.pg_identity()
   from millrace.lease_seq s`

@@ -1,7 +1,7 @@
 // The insert of the hybrid: plain jobs of queues that are offered become unmarked runs with a lease at once; the caller has
 // the job and needs no more than that to write its token. All others go the way of the backend.
 import type { NewJob } from '../../core/job.ts'
-import type { MintReply, Offers } from '../hybrid/ports.ts'
+import type { MintReply, Offers } from './ledger-port.ts'
 import { createInsert } from './insert.ts'
 import { NO_NEWS, parseNews, wordsOf } from './ledger-rows.ts'
 import { isAbsent } from './row.ts'

@@ -3,7 +3,7 @@
 import pg from 'pg'
 import type { LeaseRef, WorkerId } from '../../core/job.ts'
 import type { BeatReply } from '../../store/worker-store.ts'
-import type { InFlightRef, SessionBeat, SessionBeatReply, SessionLedger } from '../hybrid/ports.ts'
+import type { InFlightRef, SessionBeat, SessionBeatReply, SessionLedger } from './ledger-port.ts'
 import { beatValues } from './beat.ts'
 import type { BeatOptions } from './beat.ts'
 import { inOrder, newsOf, NO_NEWS, refArrays, refsOf } from './ledger-rows.ts'

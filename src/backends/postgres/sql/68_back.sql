@@ -167,3 +167,26 @@ begin
   end if;
   rings := millrace.rung();
 end $$;
+
+-- For whoever goes back to PostgreSQL alone: all tokens are void, and what they stood for is ready again. How many jobs.
+create or replace function millrace.recall_tokens() returns bigint language plpgsql as $$
+declare
+  queue record;
+  moved int;
+  total bigint := 0;
+begin
+  if exists (select 1 from millrace.workers w where w.is_alive and w.epoch_seen is not null) then
+    raise exception 'workers of the hybrid are alive' using errcode = 'object_in_use',
+      hint = 'stop them first; one that was killed is declared dead within seconds while any worker runs';
+  end if;
+  perform millrace.flip_queues(array_agg(q.name order by q.id), array_agg(d.epoch order by q.id), 'ledger', '', false, 0)
+  from millrace.dispatch d join millrace.job_queues q on q.id = d.queue_id having count(*) > 0;
+  for queue in select q.name, d.epoch from millrace.dispatch d join millrace.job_queues q on q.id = d.queue_id order by q.id loop
+    loop
+      select r.moved into moved from millrace.requeue_old(queue.name, queue.epoch, 1000, 0, 2147483648) as r;
+      exit when moved <= 0;
+      total := total + moved;
+    end loop;
+  end loop;
+  return total;
+end $$;

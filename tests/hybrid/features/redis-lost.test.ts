@@ -1,0 +1,90 @@
+// Redis is disposable: wiped, killed, brought back without its data, nothing is lost and nothing runs twice.
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { defineJob } from '../../../src/index.ts'
+import type { RunContext } from '../../../src/index.ts'
+import { until } from '../../postgres/faults/until.ts'
+import { startRedis } from '../../support/redis-server.ts'
+import type { RedisProcess } from '../../support/redis-server.ts'
+import { useHybrid } from './support.ts'
+
+let redis: RedisProcess
+
+beforeAll(async () => {
+  redis = await startRedis()
+})
+afterAll(() => redis.stop())
+
+const place = useHybrid({ redisUrl: () => redis.url })
+
+interface Counted {
+  readonly runs: Map<number, number>
+  readonly starts: number[]
+}
+
+function counting() {
+  const seen: Counted = { runs: new Map(), starts: [] }
+  const count = defineJob({
+    name: 'count',
+    async run({ input }: RunContext<number>) {
+      seen.runs.set(input, (seen.runs.get(input) ?? 0) + 1)
+      seen.starts.push(performance.now())
+      await new Promise((resolve) => setTimeout(resolve, 1))
+    },
+  })
+  return { seen, count }
+}
+
+test('H2 FLUSHALL under load loses nothing, runs nothing twice, and work goes on within a second', async () => {
+  await using at = await place()
+  const { seen, count } = counting()
+  const mill = await at.process([count])
+  await mill.work({ concurrency: 20 })
+  const total = 3_000
+  const filling = (async () => {
+    for (let from = 0; from < total; from += 100) {
+      await mill.enqueueMany(Array.from({ length: 100 }, (_, index) => [count, from + index] as const))
+    }
+  })()
+  await until(() => seen.runs.size > 300, 'a good part of the jobs')
+  await redis.command('flushall')
+  const flushedMs = performance.now()
+  await filling
+  await until(() => seen.runs.size === total, 'all jobs')
+  const next = seen.starts.find((startMs) => startMs > flushedMs + 50) ?? Infinity
+  expect(next - flushedMs).toBeLessThan(1_000)
+  expect([...seen.runs.values()].filter((runs) => runs !== 1)).toEqual([])
+})
+
+test('H3 without Redis workers go on from PostgreSQL, and return to Redis when it is back', async () => {
+  await using at = await place()
+  const { seen, count } = counting()
+  const mill = await at.process([count])
+  await mill.work({ concurrency: 20 })
+  await mill.enqueueMany(Array.from({ length: 200 }, (_, index) => [count, index] as const))
+  await redis.kill()
+  await mill.enqueueMany(Array.from({ length: 200 }, (_, index) => [count, 200 + index] as const))
+  await until(() => seen.runs.size === 400, 'jobs without Redis')
+  await redis.restart({ keepData: false })
+  await until(async () => Number(await redis.command('dbsize')) > 0, 'the return to Redis')
+  await mill.enqueueMany(Array.from({ length: 200 }, (_, index) => [count, 400 + index] as const))
+  await until(() => seen.runs.size === 600, 'jobs with Redis again')
+  expect([...seen.runs.values()].filter((runs) => runs !== 1)).toEqual([])
+})
+
+test('H1 long payloads, extras and every kind of gate pass through the relay', async () => {
+  await using at = await place()
+  const got: string[] = []
+  const take = defineJob({
+    name: 'take',
+    run: ({ input, job }: RunContext<string>) =>
+      void got.push(`${input.length} ${job.tags.join()} ${job.batch === null}`),
+  })
+  const mill = await at.process([take], { queues: { default: { concurrency: 1 } } })
+  const worker = await at.process([take])
+  await worker.work()
+  await mill.enqueue(take, 'x'.repeat(100_000), { tags: ['long'] })
+  await mill.enqueue(take, 'y', { delay: 20, tags: ['late', 'short'] })
+  await mill.enqueue(take, 'z', { group: 'g' })
+  await until(() => got.length === 3, 'three jobs')
+  expect(got.toSorted()).toEqual(['1  true', '1 late,short true', '100000 long true'])
+})

@@ -1,0 +1,18 @@
+// The cut of the simulation of the hybrid that every test run makes; `npm run sim -- --hybrid --seeds 1000` makes the long one.
+import { expect, test } from 'vitest'
+import { runCampaign } from './campaign.ts'
+import { simulate } from './simulation.ts'
+
+test('H2 60 seeds of the hybrid: every invariant holds, everything ends, Redis is empty and every fault was hit', async () => {
+  const campaign = await runCampaign(
+    Array.from({ length: 60 }, (_, index) => index + 1),
+    'hybrid',
+  )
+  expect(campaign.failures).toEqual([])
+  expect(Object.entries(campaign.faults).filter(([, count]) => count === 0)).toEqual([])
+}, 240_000)
+
+test('a seed of the hybrid replays to the same trace', async () => {
+  const [one, again] = [await simulate(7, false, 'hybrid'), await simulate(7, false, 'hybrid')]
+  expect([again.traceHash, again.steps]).toEqual([one.traceHash, one.steps])
+}, 60_000)
