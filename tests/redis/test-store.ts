@@ -8,6 +8,7 @@ import type { TestStore } from '../conformance/suite.ts'
 import { sharedRedis } from '../support/redis-server.ts'
 
 export interface RedisTestStore extends TestStore {
+  readonly prefix: string
   /** The same store as another process sees it; whoever asks for it stops it. */
   another(): Promise<Backend>
 }
@@ -55,7 +56,7 @@ export async function createTestRedis({ clusterUrl }: TestRedisOptions = {}): Pr
         await backend.stop()
         await sweep(client, prefix)
       }
-      return { backend, clock, close, another }
+      return { backend, clock, close, another, prefix }
     },
     async close() {
       await client.quit()

@@ -1,9 +1,10 @@
 // jobs.insert on a Cluster: an atom per queue. Everything that could refuse is looked at before; batches are joined
 // before and left again by requests that made no job; messages go out when all queues have their jobs.
+import { mayJoin } from '../../core/batch.ts'
 import { findCycle } from '../../core/flow.ts'
 import type { BatchId, JobId, NewJob } from '../../core/job.ts'
 import type { InsertRefusal, InsertReply, InsertResult } from '../../store/ports.ts'
-import { batchTag } from './batch-fields.ts'
+import { batchRecord, batchTag } from './batch-fields.ts'
 import { createInsertInto } from './insert.ts'
 import { findQueues } from './locate.ts'
 import type { Outbox } from './outbox.ts'
@@ -28,14 +29,23 @@ export function createClusterInsert(
     return new Set((await Promise.all(looks)).flat())
   }
 
+  /** What joining would answer; it is asked again when the job joins. */
+  async function batchRefusal({ id: jobId, batch: id, insideBatch }: NewJob): Promise<InsertRefusal | null> {
+    if (id === undefined) return null
+    const record = await batchRecord(store, id)
+    if (record === null) return { code: 'BATCH_NOT_FOUND', jobId, batch: id }
+    return mayJoin(record, insideBatch === true) ? null : { code: 'BATCH_CLOSED', jobId, batch: id }
+  }
+
   async function findRefusal(fresh: readonly NewJob[], all: readonly NewJob[]): Promise<InsertRefusal | null> {
     const ids = new Set(all.map(({ id }) => id))
     const asked = fresh.flatMap(({ dependsOn = [] }) => dependsOn.map(({ parent }) => parent))
-    if (asked.length === 0) return null
     const found = await findQueues(store, [...new Set(asked.filter((id) => !ids.has(id)))])
-    for (const { id, dependsOn = [] } of fresh) {
-      const missing = dependsOn.find(({ parent }) => !ids.has(parent) && !found.has(parent))
-      if (missing !== undefined) return { code: 'DEPENDENCY_NOT_FOUND', jobId: id, parent: missing.parent }
+    for (const one of fresh) {
+      const closed = await batchRefusal(one)
+      if (closed !== null) return closed
+      const missing = one.dependsOn?.find(({ parent }) => !ids.has(parent) && !found.has(parent))
+      if (missing !== undefined) return { code: 'DEPENDENCY_NOT_FOUND', jobId: one.id, parent: missing.parent }
     }
     const circle = findCycle(fresh)
     return circle === null ? null : { code: 'DEPENDENCY_CYCLE', jobId: circle[0]!, circle }

@@ -27,11 +27,10 @@ function completing.section(template, verdicts, position)
     if run and string.sub(run, 1, #lease + 1) == lease .. ' ' and string.sub(run, -2) ~= ' h' then
       local started, result = string.format('%.0f', now_ms - ARGV[at + 2]), ARGV[at + 3]
       if result == '' then
-        redis.call('HSET', job_prefix .. id, 'status', 'completed', 'finished', now, 'attempt', '1', 'edge', 'complete ' .. lease,
-          'started', started)
+        redis.call('HSET', job_prefix .. id, 'status', 'completed', 'finished', now, 'attempt', '1', 'started', started)
       else
-        redis.call('HSET', job_prefix .. id, 'status', 'completed', 'finished', now, 'attempt', '1', 'edge', 'complete ' .. lease,
-          'started', started, 'result', result)
+        redis.call('HSET', job_prefix .. id, 'status', 'completed', 'finished', now, 'attempt', '1', 'started', started,
+          'result', result)
       end
       done[#done + 1] = id
       rings.ring_end(id)

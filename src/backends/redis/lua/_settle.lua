@@ -30,6 +30,9 @@ end
 
 local function was_applied(record, change)
   local mark = record.f.edge
+  if not mark and record.f.status == 'completed' then
+    mark = mark_of('complete', records.number(record, 'lease')) -- the quick way writes no mark: it is the only one there
+  end
   if mark == mark_of(change.edge, change.lease) then
     return true
   end
