@@ -9,7 +9,7 @@ const SOON: readonly string[] = [
   'hybrid-claims-unmarked',
   'hybrid-pusher-ignored',
   'hybrid-reap-live',
-  'hybrid-revoke-ignored',
+  'hybrid-floor-ignored',
 ]
 const bugs = PLANTED_BUGS.filter((bug) => !bug.startsWith('hybrid') || SOON.includes(bug))
 
