@@ -73,6 +73,7 @@ end $$;
 create or replace function millrace.report_one(change millrace.job_change, now_at timestamptz) returns text language plpgsql as $$
 declare
   run millrace.running;
+  owner int;
 begin
   if change.if_free then
     select * into run from millrace.running r where r.id = change.job_id and r.lease = change.guard_lease for update skip locked;
@@ -80,7 +81,12 @@ begin
     select * into run from millrace.running r where r.id = change.job_id and r.lease = change.guard_lease for update;
   end if;
   if found then
-    if run.worker_no = 0 then run.worker_no := (select w.no from millrace.workers w where w.id = change.worker); end if;
+    if run.worker_no = 0 then
+      -- Whoever reports runs it: the row says so from now on, as after a mark.
+      owner := millrace.keep_alive(change.worker);
+      if owner is not null then update millrace.running r set worker_no = owner, started_at = now_at where r.id = run.id and r.lease = run.lease; end if;
+      run.worker_no := coalesce(owner, (select w.no from millrace.workers w where w.id = change.worker));
+    end if;
     perform millrace.report_run(run, change, now_at);
     return 'applied';
   end if;
