@@ -29,6 +29,8 @@ export interface HybridOptions {
   readonly claims?: ClaimMode | Readonly<Record<string, ClaimMode>>
   /** Jobs of a lane that wait in Redis at once; the others wait in PostgreSQL. Default 10 000. */
   readonly window?: number
+  /** Jobs of all lanes of all queues that wait in Redis at once. Default 100 000. */
+  readonly windowTotal?: number
   readonly logger?: Logger
 }
 
@@ -38,7 +40,8 @@ const WINDOW_MAX = 1_000_000
 export function hybrid(options: HybridOptions): Backend & Diagnosable {
   const { claims = 'token', prefix = 'millrace', logger = silentLogger } = check(options)
   const runtime = createRuntime({ logger })
-  const times: HybridTimes = { ...HYBRID_TIMES, window: options.window ?? HYBRID_TIMES.window }
+  const { window = HYBRID_TIMES.window, windowTotal = HYBRID_TIMES.windowTotal } = options
+  const times: HybridTimes = { ...HYBRID_TIMES, window, windowTotal }
   const { backend, ledger, session } = postgresWithLedger({ ...options.postgres, logger })
   const link = createLink({
     server: options.redis,
@@ -69,11 +72,13 @@ function beatModule(): string {
 }
 
 function check(options: HybridOptions): HybridOptions {
-  checkKnownOptions(options, ['postgres', 'redis', 'prefix', 'claims', 'window', 'logger'], 'hybrid')
-  const { prefix = 'millrace', window = HYBRID_TIMES.window } = options
+  checkKnownOptions(options, ['postgres', 'redis', 'prefix', 'claims', 'window', 'windowTotal', 'logger'], 'hybrid')
+  const { prefix = 'millrace', window = HYBRID_TIMES.window, windowTotal = HYBRID_TIMES.windowTotal } = options
   if (typeof prefix !== 'string' || !/^[\w.:-]{1,100}$/.test(prefix))
     throw invalidOption('prefix', prefix, "'millrace'")
-  if (!Number.isInteger(window) || window < 1 || window > WINDOW_MAX)
-    throw invalidOption('window', window, '1 … 1000000')
+  for (const [name, tokens] of Object.entries({ window, windowTotal })) {
+    if (!Number.isInteger(tokens) || tokens < 1 || tokens > WINDOW_MAX)
+      throw invalidOption(name, tokens, '1 … 1000000')
+  }
   return options
 }

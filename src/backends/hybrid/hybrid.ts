@@ -14,6 +14,7 @@ import { Sessions } from './session.ts'
 import type { Session } from './session.ts'
 import type { HybridTimes } from './times.ts'
 import { Bells } from './bells.ts'
+import type { WindowTerms } from './window.ts'
 
 export interface HybridParts {
   readonly runtime: Runtime
@@ -29,6 +30,7 @@ export interface HybridParts {
 
 const GATE_POLL_MS = 5
 const REFRESH_MS = 250
+const REFRESH_ALL_MS = 10_000
 
 export class Hybrid {
   readonly runtime: Runtime
@@ -111,6 +113,11 @@ export class Hybrid {
     return Math.floor(this.times.window * this.windowShare)
   }
 
+  windowTerms(): WindowTerms {
+    const { windowTotal } = this.times
+    return { window: this.window(), total: Math.floor(windowTotal * this.windowShare), queues: this.view.tokenQueues }
+  }
+
   /** The sessions of this process beat at once: there is something to say, or to see. */
   beatNow(): void {
     for (const { worker } of this.sessions.all()) this.bells.ring(controlTopic(worker))
@@ -134,6 +141,11 @@ export class Hybrid {
     if (nowMs - this.#refreshedMs < REFRESH_MS) return
     this.#refreshedMs = nowMs
     void this.epochs.refresh(queue === undefined ? undefined : [queue]).catch(() => undefined) // asked again with a later insert
+  }
+
+  /** Others may have made queues: the window in all is divided among them. */
+  refreshSeldom(): void {
+    if (this.runtime.clock.monoMs() - this.#refreshedMs >= REFRESH_ALL_MS) this.refreshSoon()
   }
 
   stop(): void {
