@@ -31,7 +31,9 @@ export interface StoreOptions {
 }
 
 export interface RedisStoreOptions
-  extends Omit<RedisOptions, 'logger' | 'clock' | 'clockKey'>, Pick<HybridOptions, 'claims' | 'window' | 'windowTotal'> {}
+  extends
+    Omit<RedisOptions, 'logger' | 'clock' | 'clockKey'>,
+    Pick<HybridOptions, 'claims' | 'window' | 'windowTotal'> {}
 
 export interface Stores {
   readonly connections: Readonly<Record<string, Backend>>

@@ -77,8 +77,7 @@ function check(options: HybridOptions): HybridOptions {
   if (typeof prefix !== 'string' || !/^[\w.:-]{1,100}$/.test(prefix))
     throw invalidOption('prefix', prefix, "'millrace'")
   for (const [name, tokens] of Object.entries({ window, windowTotal })) {
-    if (!Number.isInteger(tokens) || tokens < 1 || tokens > WINDOW_MAX)
-      throw invalidOption(name, tokens, '1 … 1000000')
+    if (!Number.isInteger(tokens) || tokens < 1 || tokens > WINDOW_MAX) throw invalidOption(name, tokens, '1 … 1000000')
   }
   return options
 }

@@ -129,7 +129,8 @@ function hasRoom(hybrid: Hybrid, jobs: readonly NewJob[], row: DispatchRow, tag:
   }
   const first = jobs.find((job) => job.queue === queue)
   const lane = laneOf(first?.priority ?? row.defaultPriority, row.lanes)
-  const isFree = !known.isFull && !known.backlog[lane] && known.depths[lane] + count <= guaranteeOf(hybrid.windowTerms())
+  const isFree =
+    !known.isFull && !known.backlog[lane] && known.depths[lane] + count <= guaranteeOf(hybrid.windowTerms())
   if (!isFree) ask()
   return isFree
 }

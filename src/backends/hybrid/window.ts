@@ -39,7 +39,7 @@ export function roomsOf(terms: WindowTerms, own: PushReply, all: () => Iterable<
   let { left } = loan
   const roomOf = (depth: number, hasBacklog: boolean): number => {
     const mayHold = hasBacklog ? Math.min(window, guarantee + loan.each) : guarantee
-    const most = Math.max(guarantee, Math.min(mayHold, depth + left))
+    const most = Math.max(guarantee, Math.min(mayHold, Math.max(depth, guarantee) + left))
     const room = Math.max(Math.min(most - depth, LIMITS.maintenanceBatchMax), 0)
     left -= Math.max(room - Math.max(guarantee - depth, 0), 0)
     return room
