@@ -144,6 +144,7 @@ async function takeFrom(hybrid: Hybrid, session: Session, ask: Ask, basket: Bask
   else if (reply.kind === 'dup') session.suspect(own)
   else if (reply.kind === 'dead') basket.refused = 'worker-dead'
   else if (reply.texts.length > 0) {
+    hybrid.tally.add(ask.name, 'taken', reply.texts.length)
     const read = reply.texts.map((text) => readToken(text, ask.name))
     basket.jobs.push(...(await admit(hybrid, session, own, read, epoch, ask.leaseMs)))
   }

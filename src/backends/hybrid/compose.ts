@@ -76,6 +76,7 @@ function backendOf(hybrid: Hybrid, parts: HybridBackendParts): Backend {
         stopConfig?.()
         await hybrid.watch.stop()
         hybrid.stop()
+        await hybrid.tellCounts()
         await race.stop()
       }
       await store.stop()

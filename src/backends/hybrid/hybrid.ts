@@ -7,6 +7,7 @@ import { controlTopic, readyTopic } from '../../store/wakeups.ts'
 import { RaceCalls } from './calls.ts'
 import { DispatchView } from './dispatch-view.ts'
 import { Epochs } from './epoch.ts'
+import type { RaceEye } from './eye.ts'
 import { LaneState, Pipes } from './insert.ts'
 import type { DispatchNews, Ledger, Race } from './ports.ts'
 import { RedisWatch } from './redis-watch.ts'
@@ -14,6 +15,7 @@ import { Sessions } from './session.ts'
 import type { Session } from './session.ts'
 import type { HybridTimes } from './times.ts'
 import { Bells } from './bells.ts'
+import { Tally } from './tally.ts'
 import type { WindowTerms } from './window.ts'
 
 export interface HybridParts {
@@ -26,6 +28,8 @@ export interface HybridParts {
   readonly isConfirmed: (queue: string) => boolean
   /** Monotonic, the same in all threads of the process. */
   readonly threadMonoMs: () => number
+  /** What people see of Redis; without one nothing is shown and counted there. */
+  readonly eye?: RaceEye
 }
 
 const GATE_POLL_MS = 5
@@ -43,6 +47,8 @@ export class Hybrid {
   readonly view = new DispatchView()
   readonly sessions = new Sessions()
   readonly lanes = new LaneState()
+  readonly tally = new Tally()
+  readonly eye: RaceEye | undefined
   readonly bells: Bells
   readonly pipes: Pipes
   readonly calls: RaceCalls
@@ -63,6 +69,7 @@ export class Hybrid {
     this.times = times
     this.isConfirmed = parts.isConfirmed
     this.threadMonoMs = parts.threadMonoMs
+    this.eye = parts.eye
     this.pipes = new Pipes(runtime)
     this.bells = new Bells(store.wakeups)
     this.calls = new RaceCalls({
@@ -71,7 +78,10 @@ export class Hybrid {
       timeoutMs: times.raceMs,
       onAnswer: (queue) => this.watch.answered(queue),
       onError: (queue, startedMs) => this.watch.failed(queue, startedMs),
-      onRefused: (queue, tag, refusal) => this.epochs.refused(queue, tag, refusal),
+      onRefused: (queue, tag, refusal) => {
+        this.tally.add(queue, refusal.why === 'TORN' ? 'torn' : 'refused', 1)
+        this.epochs.refused(queue, tag, refusal)
+      },
     })
     this.epochs = new Epochs({
       runtime,
@@ -146,6 +156,13 @@ export class Hybrid {
   /** Others may have made queues: the window in all is divided among them. */
   refreshSeldom(): void {
     if (this.runtime.clock.monoMs() - this.#refreshedMs >= REFRESH_ALL_MS) this.refreshSoon()
+  }
+
+  /** For people; never throws. */
+  async tellCounts(): Promise<void> {
+    if (this.eye === undefined) return
+    const { clock } = this.runtime
+    await bounded(clock, this.times.raceMs, 'Redis', this.tally.tell(this.eye)).catch(() => undefined)
   }
 
   stop(): void {

@@ -48,6 +48,7 @@ export class Reconciler {
     const { queue, epoch } = row
     let moved = Math.max(await ledger.requeueOld(queue, epoch, PAGE), 0)
     if (row.mode === 'token' && below > row.firstLease) moved += await this.#audit(row, below)
+    this.#hybrid.tally.add(queue, 'requeued', moved)
     runtime.failpoint('hybrid.reconciled')
     return moved
   }
