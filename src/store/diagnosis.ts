@@ -34,7 +34,7 @@ export interface DispatchState {
   /** `token`: through Redis. `ledger`: from PostgreSQL alone. */
   readonly mode: 'token' | 'ledger'
   readonly epoch: number
-  /** Tokens that wait, and those that workers hold; null: Redis cannot be asked. */
+  /** Tokens that wait, and those that workers hold or have ended since they asked last; null: Redis cannot be asked. */
   readonly waiting: number | null
   readonly inFlight: number | null
   /** Ready jobs that have no token yet. */

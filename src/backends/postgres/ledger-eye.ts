@@ -1,6 +1,7 @@
 // What `millrace doctor` and `status` ask the ledger of the hybrid beyond its port: reads, bounded, of no concern to its rules.
 import type { LeaseRef, WorkerId } from '../../core/job.ts'
 import { refOf } from './ledger-rows.ts'
+import { isAbsent } from './row.ts'
 import { prepared } from './store.ts'
 import type { PostgresStore } from './store.ts'
 
@@ -40,7 +41,7 @@ export function ledgerEye(store: PostgresStore): LedgerEye {
       return (await sessions()).map(([row]) => JSON.parse(row ?? '{}') as SessionSeen)
     },
     async oldestReady() {
-      const ages = (value: string | null | undefined): number | null => (value == null ? null : Number(value))
+      const ages = (value: string | null | undefined): number | null => (isAbsent(value) ? null : Number(value))
       const rows = await oldest()
       return new Map(rows.map(([queue, high, normal, low]) => [queue ?? '', [ages(high), ages(normal), ages(low)]]))
     },
