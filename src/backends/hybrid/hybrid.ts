@@ -9,6 +9,7 @@ import { DispatchView } from './dispatch-view.ts'
 import { Epochs } from './epoch.ts'
 import type { RaceEye } from './eye.ts'
 import { LaneState, Pipes } from './insert.ts'
+import { LiveStatus } from './live-status.ts'
 import type { DispatchNews, Ledger, Race } from './ports.ts'
 import { RedisWatch } from './redis-watch.ts'
 import { Sessions } from './session.ts'
@@ -49,6 +50,7 @@ export class Hybrid {
   readonly lanes = new LaneState()
   readonly tally = new Tally()
   readonly eye: RaceEye | undefined
+  readonly liveStatus: LiveStatus | undefined
   readonly bells: Bells
   readonly pipes: Pipes
   readonly calls: RaceCalls
@@ -109,6 +111,7 @@ export class Hybrid {
       moveTokens: (queue, redisId) => this.epochs.moveTokens(queue, redisId),
       refresh: (queues) => this.epochs.refresh(queues),
     })
+    this.liveStatus = parts.eye === undefined ? undefined : this.#liveStatusIn(parts.eye)
     this.view.onChange((row) => this.#changed(row.queue))
   }
 
@@ -168,6 +171,14 @@ export class Hybrid {
   stop(): void {
     for (const timer of this.#gateTimers.values()) timer.cancel()
     this.#gateTimers.clear()
+  }
+
+  #liveStatusIn(eye: RaceEye): LiveStatus {
+    const { runtime, sessions, threadMonoMs: monoMs, times, view, watch } = this
+    const mayShow = (queue: string): boolean => view.tag(queue) !== null && watch.isSound(queue)
+    const share = (): number => this.windowShare
+    const { markAfterMs: afterMs, raceMs: timeoutMs } = times
+    return new LiveStatus({ runtime, eye, sessions, monoMs, afterMs, timeoutMs, mayShow, share })
   }
 
   /** Sessions without a thread need not wait for their next beat. A part of the rows is not enough to adopt. */
