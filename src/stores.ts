@@ -17,7 +17,7 @@ export interface StoreOptions {
   readonly postgres?: string | Omit<PostgresOptions, 'logger' | 'clock'>
   /**
    * The URL of a Redis server, or all its options. Alone: jobs are kept in Redis. Beside `postgres`: they are kept there,
-   * and Redis hands them out (`claims`, `window`).
+   * and Redis hands them out (`claims`, `window`, `windowTotal`).
    */
   readonly redis?: string | RedisStoreOptions
   /** The schema of the tables in PostgreSQL. Default `millrace`. */
@@ -31,7 +31,9 @@ export interface StoreOptions {
 }
 
 export interface RedisStoreOptions
-  extends Omit<RedisOptions, 'logger' | 'clock' | 'clockKey'>, Pick<HybridOptions, 'claims' | 'window'> {}
+  extends
+    Omit<RedisOptions, 'logger' | 'clock' | 'clockKey'>,
+    Pick<HybridOptions, 'claims' | 'window' | 'windowTotal'> {}
 
 export interface Stores {
   readonly connections: Readonly<Record<string, Backend>>
@@ -60,8 +62,12 @@ export function openServers(
   logger: Logger,
 ): Backend | undefined {
   if (race === undefined) return ledger === undefined ? undefined : postgres({ ...ledger, logger })
-  const { claims, window, ...server } = race
-  const own = { ...(claims !== undefined && { claims }), ...(window !== undefined && { window }) }
+  const { claims, window, windowTotal, ...server } = race
+  const own = {
+    ...(claims !== undefined && { claims }),
+    ...(window !== undefined && { window }),
+    ...(windowTotal !== undefined && { windowTotal }),
+  }
   if (ledger === undefined) return redis({ ...server, ...own, logger })
   const { prefix, applicationName, ...where } = server
   const name = applicationName === undefined ? {} : { applicationName }

@@ -2,13 +2,17 @@
 // has. Read from the backends themselves.
 import { DEFAULTS } from '../core/limits.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { isDiagnosable } from '../store/diagnosis.ts'
-import type { Check } from '../store/diagnosis.ts'
+import { isDiagnosable, isDispatching } from '../store/diagnosis.ts'
+import type { Check, DispatchState } from '../store/diagnosis.ts'
 import type { LimitUse } from '../store/limit-store.ts'
 import type { Backend } from '../store/ports.ts'
 import type { WorkerRecord } from '../store/worker-store.ts'
 
 export interface SeenWorker extends WorkerRecord {
+  readonly connection: string
+}
+
+export interface SeenDispatch extends DispatchState {
   readonly connection: string
 }
 
@@ -24,6 +28,8 @@ export interface Reads {
   /** Of a whole queue, or of one key of it. */
   limitUse(connection: string, queue: string, key?: string): Promise<LimitUse | null>
   clock(connection?: string): Promise<StoreClock | null>
+  /** Of stores that hand out jobs through Redis; empty where there is none. */
+  dispatching(): Promise<readonly SeenDispatch[]>
   /** The checks that backends bring themselves. */
   checks(): Promise<readonly Check[]>
 }
@@ -44,6 +50,12 @@ export function createReads(connections: Readonly<Record<string, Backend>>, cloc
       const { nowMs } = await backend.schedules.due(0)
       const roundTripMs = clock.monoMs() - sentMs
       return { nowMs, roundTripMs, skewMs: localMs + roundTripMs / 2 - nowMs }
+    },
+    async dispatching() {
+      const lists = Object.entries(connections).map(async ([connection, backend]) =>
+        isDispatching(backend) ? (await backend.dispatching()).map((one) => ({ ...one, connection })) : [],
+      )
+      return (await Promise.all(lists)).flat()
     },
     async checks() {
       const own = Object.entries(connections).map(async ([name, backend]): Promise<readonly Check[]> => {

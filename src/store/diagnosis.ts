@@ -27,3 +27,26 @@ export interface Diagnosable {
 export function isDiagnosable<Value extends object>(backend: Value): backend is Value & Diagnosable {
   return 'diagnose' in backend && typeof backend.diagnose === 'function'
 }
+
+/** One queue of a store that hands out jobs by another way than the one it keeps them in. */
+export interface DispatchState {
+  readonly queue: string
+  /** `token`: through Redis. `ledger`: from PostgreSQL alone. */
+  readonly mode: 'token' | 'ledger'
+  readonly epoch: number
+  /** Tokens that wait, and those that workers hold or have ended since they asked last; null: Redis cannot be asked. */
+  readonly waiting: number | null
+  readonly inFlight: number | null
+  /** Ready jobs that have no token yet. */
+  readonly backlog: number
+  /** How long the oldest of them has waited although there was room for its token. */
+  readonly relayLagMs: number | null
+}
+
+export interface Dispatching {
+  dispatching(): Promise<readonly DispatchState[]>
+}
+
+export function isDispatching<Value extends object>(backend: Value): backend is Value & Dispatching {
+  return 'dispatching' in backend && typeof backend.dispatching === 'function'
+}

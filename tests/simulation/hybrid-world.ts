@@ -26,6 +26,7 @@ const TIMES = {
   watchMs: 100,
   // So small that lanes fill up and backlogs form.
   window: 8,
+  windowTotal: 36,
 }
 
 export class HybridWorld {

@@ -4,16 +4,20 @@ import { silentLogger } from '../../runtime/logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { threadsMonoMs } from '../../runtime/thread.ts'
-import type { Diagnosable } from '../../store/diagnosis.ts'
+import type { Diagnosable, Dispatching } from '../../store/diagnosis.ts'
 import type { Backend } from '../../store/ports.ts'
 import { postgresWithLedger } from '../postgres/backend.ts'
 import type { PostgresOptions } from '../postgres/backend.ts'
 import { createLink } from '../redis/ioredis-link.ts'
 import type { RedisServer } from '../redis/link.ts'
 import type { HybridBeatOptions } from './beat.ts'
-import { hybridOver } from './compose.ts'
+import { composeHybrid } from './compose.ts'
+import { diagnoseHybrid } from './diagnose.ts'
+import { redisEye } from './redis-eye.ts'
 import { redisRace } from './redis-race.ts'
 import type { Session } from './session.ts'
+import { dispatchStateOf, survey } from './survey.ts'
+import type { Surveyor } from './survey.ts'
 import { HYBRID_TIMES } from './times.ts'
 import type { HybridTimes } from './times.ts'
 
@@ -29,24 +33,28 @@ export interface HybridOptions {
   readonly claims?: ClaimMode | Readonly<Record<string, ClaimMode>>
   /** Jobs of a lane that wait in Redis at once; the others wait in PostgreSQL. Default 10 000. */
   readonly window?: number
+  /** Jobs of all lanes of all queues that wait in Redis at once. Default 100 000. */
+  readonly windowTotal?: number
   readonly logger?: Logger
 }
 
 const CONNECT_TIMEOUT_MS = 5_000
 const WINDOW_MAX = 1_000_000
 
-export function hybrid(options: HybridOptions): Backend & Diagnosable {
+export function hybrid(options: HybridOptions): Backend & Diagnosable & Dispatching {
   const { claims = 'token', prefix = 'millrace', logger = silentLogger } = check(options)
   const runtime = createRuntime({ logger })
-  const times: HybridTimes = { ...HYBRID_TIMES, window: options.window ?? HYBRID_TIMES.window }
-  const { backend, ledger, session } = postgresWithLedger({ ...options.postgres, logger })
+  const { window = HYBRID_TIMES.window, windowTotal = HYBRID_TIMES.windowTotal } = options
+  const times: HybridTimes = { ...HYBRID_TIMES, window, windowTotal }
+  const { backend, ledger, eye: ledgerEye, session } = postgresWithLedger({ ...options.postgres, logger })
   const link = createLink({
     server: options.redis,
     name: options.postgres.applicationName ?? 'millrace',
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
     logger,
   })
-  const over = hybridOver({
+  const raceEye = redisEye({ link, prefix })
+  const over = composeHybrid({
     runtime,
     store: backend,
     ledger,
@@ -54,13 +62,19 @@ export function hybrid(options: HybridOptions): Backend & Diagnosable {
     times,
     isConfirmed: (queue) => (typeof claims === 'string' ? claims : claims[queue]) === 'confirmed',
     threadMonoMs: threadsMonoMs,
+    eye: raceEye,
     threadOf: ({ worker, inFlight }: Session) => {
       const { markAfterMs, markEveryMs } = times
       const beat: HybridBeatOptions = { session, worker, inFlight: inFlight.shared, markAfterMs, markEveryMs }
       return { module: beatModule(), options: beat }
     },
   })
-  return { ...over, diagnose: () => backend.diagnose() }
+  const surveyor: Surveyor = { hybrid: over.hybrid, ledgerEye, raceEye }
+  return {
+    ...over.backend,
+    diagnose: async () => [...(await backend.diagnose()), ...(await diagnoseHybrid(surveyor))],
+    dispatching: async () => (await survey(surveyor)).map(dispatchStateOf),
+  }
 }
 
 function beatModule(): string {
@@ -69,11 +83,12 @@ function beatModule(): string {
 }
 
 function check(options: HybridOptions): HybridOptions {
-  checkKnownOptions(options, ['postgres', 'redis', 'prefix', 'claims', 'window', 'logger'], 'hybrid')
-  const { prefix = 'millrace', window = HYBRID_TIMES.window } = options
+  checkKnownOptions(options, ['postgres', 'redis', 'prefix', 'claims', 'window', 'windowTotal', 'logger'], 'hybrid')
+  const { prefix = 'millrace', window = HYBRID_TIMES.window, windowTotal = HYBRID_TIMES.windowTotal } = options
   if (typeof prefix !== 'string' || !/^[\w.:-]{1,100}$/.test(prefix))
     throw invalidOption('prefix', prefix, "'millrace'")
-  if (!Number.isInteger(window) || window < 1 || window > WINDOW_MAX)
-    throw invalidOption('window', window, '1 … 1000000')
+  for (const [name, tokens] of Object.entries({ window, windowTotal })) {
+    if (!Number.isInteger(tokens) || tokens < 1 || tokens > WINDOW_MAX) throw invalidOption(name, tokens, '1 … 1000000')
+  }
   return options
 }

@@ -9,7 +9,8 @@ import { isPlanted } from '../../core/planted.ts'
 import type { Verdict } from '../../core/transition.ts'
 import type { ClaimReply, ClaimRequest } from '../../store/ports.ts'
 import type { Hybrid } from './hybrid.ts'
-import type { EpochTag, TakeReply } from './ports.ts'
+import type { Flight } from './in-flight.ts'
+import type { EpochTag, TakeReply, TokenField } from './ports.ts'
 import { checkMarked, checkSelf } from './self-check.ts'
 import type { Session, SessionQueue } from './session.ts'
 import { readToken } from './token-text.ts'
@@ -116,9 +117,14 @@ async function claimReady(
   if (reply === null) return basket
   const { jobs, paused, refused } = reply
   const sinceMs = hybrid.threadMonoMs()
-  for (const { id: jobId, lease } of jobs) session.inFlight.add({ jobId, lease, queueIndex: -1, field: '' }, sinceMs)
+  for (const job of jobs) session.inFlight.add(flightOf(job, -1, ''), sinceMs)
   const all = { jobs: [...basket.jobs, ...jobs], paused: [...basket.paused, ...paused] }
   return refused === undefined ? all : { ...all, refused }
+}
+
+function flightOf(job: ClaimedJob, queueIndex: number, field: TokenField): Flight {
+  const { id: jobId, lease, queue, attemptCount, crashCount } = job
+  return { jobId, lease, queueIndex, field, queue, attemptCount, crashCount }
 }
 
 interface Ask {
@@ -144,6 +150,7 @@ async function takeFrom(hybrid: Hybrid, session: Session, ask: Ask, basket: Bask
   else if (reply.kind === 'dup') session.suspect(own)
   else if (reply.kind === 'dead') basket.refused = 'worker-dead'
   else if (reply.texts.length > 0) {
+    hybrid.tally.add(ask.name, 'taken', reply.texts.length)
     const read = reply.texts.map((text) => readToken(text, ask.name))
     basket.jobs.push(...(await admit(hybrid, session, own, read, epoch, ask.leaseMs)))
   }
@@ -184,7 +191,7 @@ async function admit(
   const isConfirmed = leaseMs !== undefined || hybrid.isConfirmed(own.name)
   const sinceMs = hybrid.threadMonoMs()
   for (const { job, field } of read) {
-    inFlight.add({ jobId: job.id, lease: job.lease, queueIndex: own.index, field }, sinceMs)
+    inFlight.add(flightOf(job, own.index, field), sinceMs)
   }
   const mayStart = inFlight.mayStart(own.index, epoch) || isPlanted('hybrid-old-epoch-started')
   let kept = mayStart ? read : []

@@ -69,13 +69,16 @@ function backendOf(hybrid: Hybrid, parts: HybridBackendParts): Backend {
         hybrid.runtime.logger.warn({ error }, 'the dispatch of the queues could not be read yet')
       })
       await hybrid.watch.start()
+      await hybrid.liveStatus?.start()
     },
     async stop() {
       if (users > 0 && --users === 0) {
         stopListening?.()
         stopConfig?.()
         await hybrid.watch.stop()
+        await hybrid.liveStatus?.stop()
         hybrid.stop()
+        await hybrid.tellCounts()
         await race.stop()
       }
       await store.stop()

@@ -12,6 +12,8 @@ export class DispatchView {
   readonly #listeners = new Set<(row: DispatchRow) => void>()
   /** The server behind PostgreSQL is another one: nothing mints until somebody has said so. */
   serverChanged = false
+  /** Queues in mode token. */
+  tokenQueues = 0
 
   onChange(listener: (row: DispatchRow) => void): void {
     this.#listeners.add(listener)
@@ -26,6 +28,7 @@ export class DispatchView {
     const before = this.#known.get(row.queue)?.row
     if (before !== undefined && !isNewer(row, before)) return
     const tag = tagOf(row)
+    this.tokenQueues += Number(row.mode === 'token') - Number(before?.mode === 'token')
     this.#known.set(row.queue, { row, tag })
     for (const listener of this.#listeners) listener(row)
   }

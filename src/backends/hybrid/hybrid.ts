@@ -7,13 +7,17 @@ import { controlTopic, readyTopic } from '../../store/wakeups.ts'
 import { RaceCalls } from './calls.ts'
 import { DispatchView } from './dispatch-view.ts'
 import { Epochs } from './epoch.ts'
+import type { RaceEye } from './eye.ts'
 import { LaneState, Pipes } from './insert.ts'
+import { LiveStatus } from './live-status.ts'
 import type { DispatchNews, Ledger, Race } from './ports.ts'
 import { RedisWatch } from './redis-watch.ts'
 import { Sessions } from './session.ts'
 import type { Session } from './session.ts'
 import type { HybridTimes } from './times.ts'
 import { Bells } from './bells.ts'
+import { Tally } from './tally.ts'
+import type { WindowTerms } from './window.ts'
 
 export interface HybridParts {
   readonly runtime: Runtime
@@ -25,10 +29,13 @@ export interface HybridParts {
   readonly isConfirmed: (queue: string) => boolean
   /** Monotonic, the same in all threads of the process. */
   readonly threadMonoMs: () => number
+  /** What people see of Redis; without one nothing is shown and counted there. */
+  readonly eye?: RaceEye
 }
 
 const GATE_POLL_MS = 5
 const REFRESH_MS = 250
+const REFRESH_ALL_MS = 10_000
 
 export class Hybrid {
   readonly runtime: Runtime
@@ -41,6 +48,9 @@ export class Hybrid {
   readonly view = new DispatchView()
   readonly sessions = new Sessions()
   readonly lanes = new LaneState()
+  readonly tally = new Tally()
+  readonly eye: RaceEye | undefined
+  readonly liveStatus: LiveStatus | undefined
   readonly bells: Bells
   readonly pipes: Pipes
   readonly calls: RaceCalls
@@ -61,6 +71,7 @@ export class Hybrid {
     this.times = times
     this.isConfirmed = parts.isConfirmed
     this.threadMonoMs = parts.threadMonoMs
+    this.eye = parts.eye
     this.pipes = new Pipes(runtime)
     this.bells = new Bells(store.wakeups)
     this.calls = new RaceCalls({
@@ -69,7 +80,10 @@ export class Hybrid {
       timeoutMs: times.raceMs,
       onAnswer: (queue) => this.watch.answered(queue),
       onError: (queue, startedMs) => this.watch.failed(queue, startedMs),
-      onRefused: (queue, tag, refusal) => this.epochs.refused(queue, tag, refusal),
+      onRefused: (queue, tag, refusal) => {
+        this.tally.add(queue, refusal.why === 'TORN' ? 'torn' : 'refused', 1)
+        this.epochs.refused(queue, tag, refusal)
+      },
     })
     this.epochs = new Epochs({
       runtime,
@@ -97,6 +111,7 @@ export class Hybrid {
       moveTokens: (queue, redisId) => this.epochs.moveTokens(queue, redisId),
       refresh: (queues) => this.epochs.refresh(queues),
     })
+    this.liveStatus = parts.eye === undefined ? undefined : this.#liveStatusIn(parts.eye)
     this.view.onChange((row) => this.#changed(row.queue))
   }
 
@@ -109,6 +124,11 @@ export class Hybrid {
 
   window(): number {
     return Math.floor(this.times.window * this.windowShare)
+  }
+
+  windowTerms(): WindowTerms {
+    const { windowTotal } = this.times
+    return { window: this.window(), total: Math.floor(windowTotal * this.windowShare), queues: this.view.tokenQueues }
   }
 
   /** The sessions of this process beat at once: there is something to say, or to see. */
@@ -136,9 +156,29 @@ export class Hybrid {
     void this.epochs.refresh(queue === undefined ? undefined : [queue]).catch(() => undefined) // asked again with a later insert
   }
 
+  /** Others may have made queues: the window in all is divided among them. */
+  refreshSeldom(): void {
+    if (this.runtime.clock.monoMs() - this.#refreshedMs >= REFRESH_ALL_MS) this.refreshSoon()
+  }
+
+  /** For people; never throws. */
+  async tellCounts(): Promise<void> {
+    if (this.eye === undefined) return
+    const { clock } = this.runtime
+    await bounded(clock, this.times.raceMs, 'Redis', this.tally.tell(this.eye)).catch(() => undefined)
+  }
+
   stop(): void {
     for (const timer of this.#gateTimers.values()) timer.cancel()
     this.#gateTimers.clear()
+  }
+
+  #liveStatusIn(eye: RaceEye): LiveStatus {
+    const { runtime, sessions, threadMonoMs: monoMs, times, view, watch } = this
+    const mayShow = (queue: string): boolean => view.tag(queue) !== null && watch.isSound(queue)
+    const share = (): number => this.windowShare
+    const { markAfterMs: afterMs, raceMs: timeoutMs } = times
+    return new LiveStatus({ runtime, eye, sessions, monoMs, afterMs, timeoutMs, mayShow, share })
   }
 
   /** Sessions without a thread need not wait for their next beat. A part of the rows is not enough to adopt. */

@@ -78,6 +78,10 @@ export interface Flight {
   /** Position in the queues of the session. */
   readonly queueIndex: number
   readonly field: string
+  /** For the live status alone. */
+  readonly queue: string
+  readonly attemptCount: number
+  readonly crashCount: number
 }
 
 /** The side of the worker. */
@@ -139,6 +143,14 @@ export class InFlight {
 
   *flights(): Iterable<Flight> {
     for (const slot of this.#slots.values()) yield this.#flights[slot]!
+  }
+
+  /** Those in flight for at least `minMs`, and for how long. */
+  *olderThan(minMs: number, nowMs: number): Iterable<{ readonly flight: Flight; readonly ageMs: number }> {
+    for (const slot of this.#slots.values()) {
+      const ageMs = nowMs - this.#parts.sinces[slot]!
+      if (ageMs >= minMs) yield { flight: this.#flights[slot]!, ageMs }
+    }
   }
 
   /** The start gate: whether a token of this epoch may be started by this session. Read after `add`. */

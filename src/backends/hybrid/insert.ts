@@ -13,6 +13,7 @@ import type { InsertReply } from '../../store/ports.ts'
 import type { Hybrid } from './hybrid.ts'
 import type { DispatchRow, EpochTag, MintReply, Offers, PushReply, Token } from './ports.ts'
 import { tokenOfNew } from './token-text.ts'
+import { guaranteeOf } from './window.ts'
 
 /** How much of a lane is known to be taken, per queue: what the last push has answered and what was pushed since. */
 export class LaneState {
@@ -27,6 +28,11 @@ export class LaneState {
   get(queue: string, tag: EpochTag): PushReply | null {
     const known = this.#known.get(queue)
     return known?.tag === tag ? known.reply : null
+  }
+
+  /** Of all queues whose epoch is still the one that was asked. */
+  *all(tagOf: (queue: string) => EpochTag | null): Iterable<PushReply> {
+    for (const [queue, { reply, tag }] of this.#known) if (tagOf(queue) === tag) yield reply
   }
 
   /** One question at a time. */
@@ -82,6 +88,7 @@ export async function insert(hybrid: Hybrid, jobs: readonly NewJob[]): Promise<I
 
 /** Null: nothing of the call may take the fast path. */
 function offersFor(hybrid: Hybrid, jobs: readonly NewJob[]): Offers | null {
+  hybrid.refreshSeldom()
   const offers = new Map<string, EpochTag>()
   const wanted = new Map<string, number>()
   for (const job of jobs) {
@@ -125,7 +132,8 @@ function hasRoom(hybrid: Hybrid, jobs: readonly NewJob[], row: DispatchRow, tag:
   }
   const first = jobs.find((job) => job.queue === queue)
   const lane = laneOf(first?.priority ?? row.defaultPriority, row.lanes)
-  const isFree = !known.isFull && !known.backlog[lane] && known.depths[lane] + count <= hybrid.window()
+  const isFree =
+    !known.isFull && !known.backlog[lane] && known.depths[lane] + count <= guaranteeOf(hybrid.windowTerms())
   if (!isFree) ask()
   return isFree
 }

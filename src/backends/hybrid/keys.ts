@@ -13,3 +13,13 @@ export function queueKeys(prefix: string, queue: string): QueueKeys {
 export function bellChannel(prefix: string): string {
   return `${prefix}:bell`
 }
+
+/** hash: what became of tokens. Outlives epochs. */
+export function countsKey(prefix: string, queue: string): string {
+  return `${prefix}:{${queue}}:counts`
+}
+
+/** hash: the live status of a job, by the name and with the fields that it has where Redis is the only store. */
+export function jobKey(prefix: string, queue: string, id: string): string {
+  return `${prefix}:{${queue}}:job:${id}`
+}

@@ -41,9 +41,16 @@ export class Reconciler {
     const rows = [...queues]
     let moved = 0
     // What needs PostgreSQL alone comes first: a Redis that fails is no reason to leave it.
-    for (const { queue, epoch } of rows) moved += Math.max(await ledger.requeueOld(queue, epoch, PAGE), 0)
-    for (const row of rows) if (row.mode === 'token' && below > row.firstLease) moved += await this.#audit(row, below)
+    for (const row of rows) moved += this.#count(row, Math.max(await ledger.requeueOld(row.queue, row.epoch, PAGE), 0))
+    for (const row of rows) {
+      if (row.mode === 'token' && below > row.firstLease) moved += this.#count(row, await this.#audit(row, below))
+    }
     runtime.failpoint('hybrid.reconciled')
+    return moved
+  }
+
+  #count({ queue }: DispatchRow, moved: number): number {
+    this.#hybrid.tally.add(queue, 'requeued', moved)
     return moved
   }
 

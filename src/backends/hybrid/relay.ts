@@ -1,12 +1,10 @@
 // The relay: moves ready rows to Redis in the order of priority, up to the window of each lane, and says with the push
 // whether rows remain. On hints, when a lane runs low, and behind that a poll. Any number may run: each row is minted once.
-import { LIMITS } from '../../core/limits.ts'
 import type { Hybrid } from './hybrid.ts'
 import { push, pushAll } from './insert.ts'
-import type { EpochTag, PushReply } from './ports.ts'
+import type { EpochTag } from './ports.ts'
 import { tokenOfMinted } from './token-text.ts'
-
-type Rooms = [number, number, number]
+import { roomsOf } from './window.ts'
 
 /** One turn for a queue. Answers whether more is to be done at once. Throws when the outcome is unknown. */
 export async function relayOnce(hybrid: Hybrid, queue: string, pipes: Map<string, string>): Promise<boolean> {
@@ -16,7 +14,7 @@ export async function relayOnce(hybrid: Hybrid, queue: string, pipes: Map<string
   pipes.delete(queue)
   const before = await push(hybrid, queue, tag, pipe, [], null)
   if (before === undefined) return false
-  const rooms = roomsOf(before, hybrid.window())
+  const rooms = roomsOf(hybrid.windowTerms(), before, () => hybrid.lanes.all((name) => hybrid.view.tag(name)))
   if (rooms.every((room) => room === 0)) {
     if (!before.backlog.every(Boolean)) await sayFull(hybrid, queue, tag, pipe)
     pipes.set(queue, pipe)
@@ -38,16 +36,6 @@ export async function relayOnce(hybrid: Hybrid, queue: string, pipes: Map<string
   // After an unknown push the pipe is not used again: it is not put back.
   pipes.set(queue, pipe)
   return jobs.length > 0 && backlog.some(Boolean)
-}
-
-/** Each lane has its own room: an empty one above must not take it from those below. */
-function roomsOf({ depths, isFull }: PushReply, window: number): Rooms {
-  const rooms: Rooms = [0, 0, 0]
-  if (isFull) return rooms
-  for (const lane of [0, 1, 2] as const) {
-    rooms[lane] = Math.max(Math.min(window - depths[lane], LIMITS.maintenanceBatchMax), 0)
-  }
-  return rooms
 }
 
 /** Producers are to use the ledger while there is no room. */

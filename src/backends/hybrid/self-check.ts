@@ -49,7 +49,8 @@ async function check(hybrid: Hybrid, session: Session, own: SessionQueue, tag: E
   const unknown = held.filter((field) => !session.inFlight.has(refOf(field).lease) && !own.isDone(field))
   if (unknown.length > 0) {
     hybrid.runtime.failpoint('hybrid.before-give-back')
-    await hybrid.ledger.giveBack(worker, unknown.map(refOf))
+    const moved = await hybrid.ledger.giveBack(worker, unknown.map(refOf))
+    hybrid.tally.add(own.name, 'returned', moved)
     const dropped = await hybrid.calls.gated(own.name, tag, (race) => race.drop(own.name, tag, worker, unknown, false))
     if (dropped === undefined) return false
   }

@@ -4,6 +4,7 @@ import type { LeaseRef, WorkerId } from '../../core/job.ts'
 import { isPlanted } from '../../core/planted.ts'
 import type { NewWorker } from '../../store/worker-store.ts'
 import { InFlight, createInFlight } from './in-flight.ts'
+import type { Flight } from './in-flight.ts'
 import type { Keeper } from './keeper.ts'
 import type { TokenField } from './ports.ts'
 
@@ -86,15 +87,16 @@ export class Session {
     this.keeper = keeperOf(this.inFlight)
   }
 
-  /** Its run is over, as far as the ledger is concerned. */
-  settled({ lease }: Pick<LeaseRef, 'lease'>): void {
+  /** Its run is over, as far as the ledger is concerned. Undefined: it was not in flight here. */
+  settled({ lease }: Pick<LeaseRef, 'lease'>): Flight | undefined {
     const flight = this.inFlight.remove(lease)
-    if (flight === undefined) return
+    if (flight === undefined) return undefined
     for (const queue of this.queues.values()) {
       if (queue.index !== flight.queueIndex) continue
       queue.finish(flight.field)
-      return
+      break
     }
+    return flight
   }
 
   refs(): readonly LeaseRef[] {

@@ -13,8 +13,10 @@ export async function settleAll(
   const { verdicts, dispatched } = await hybrid.ledger.settle(worker, transitions)
   hybrid.runtime.failpoint('hybrid.after-settle')
   for (const [index, transition] of transitions.entries()) {
-    if (verdicts[index] !== 'busy') noteSettled(hybrid, transition)
+    const verdict = verdicts[index]
+    if (verdict !== undefined && verdict !== 'busy') noteSettled(hybrid, transition, verdict)
   }
+  hybrid.liveStatus?.flush()
   return dispatched.length === 0 ? verdicts : cancelDispatched(hybrid, transitions, verdicts, dispatched)
 }
 
@@ -35,8 +37,11 @@ export async function applyAll(hybrid: Hybrid, transitions: readonly Transition[
   return verdicts
 }
 
-function noteSettled(hybrid: Hybrid, { edge, guard }: Transition): void {
+function noteSettled(hybrid: Hybrid, transition: Transition, verdict: Verdict): void {
+  const { edge, guard } = transition
   if (edge === 'report' || guard.lease === undefined) return
   const { lease } = guard
-  hybrid.sessions.holding({ lease })?.settled({ lease })
+  const session = hybrid.sessions.holding({ lease })
+  const flight = session?.settled({ lease })
+  if (session !== null && flight !== undefined) hybrid.liveStatus?.ended(session.worker, flight, transition, verdict)
 }

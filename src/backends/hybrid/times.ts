@@ -21,6 +21,8 @@ export interface HybridTimes {
   readonly leaderTtlMs: number
   /** Tokens per lane. */
   readonly window: number
+  /** Tokens of all lanes of all queues: window.ts. */
+  readonly windowTotal: number
 }
 
 export const HYBRID_TIMES: HybridTimes = {
@@ -38,4 +40,5 @@ export const HYBRID_TIMES: HybridTimes = {
   reaperMs: 500,
   leaderTtlMs: 3_000,
   window: 10_000,
+  windowTotal: 100_000,
 }

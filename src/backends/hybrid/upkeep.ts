@@ -17,6 +17,7 @@ const RELAY_MIN_MS = 10
 const RELAY_BUSY_MS = 20
 const TURNS_MAX = 50
 const MEMORY_MS = 5_000
+const COUNTS_MS = 5_000
 /** From here on the window shrinks; at the second nothing more goes to Redis. */
 const MEMORY_TIGHT = 0.8
 const MEMORY_FULL = 0.95
@@ -36,11 +37,16 @@ export function createUpkeep(hybrid: Hybrid, isLeading: () => boolean): readonly
   const reaping = guarded(times.reaperMs, async () => {
     for (const { queue } of tokenRows(hybrid)) await reap(hybrid, queue)
   })
+  const tellCounts = async (): Promise<number> => {
+    await hybrid.tellCounts()
+    return COUNTS_MS
+  }
   return [
     createRelay(hybrid, runtime, isLeading),
     createLoop({ name: 'reconcile', runtime, pass: reconcile }),
     createLoop({ name: 'reaper', runtime, pass: reaping }),
     createLoop({ name: 'memory watch', runtime, pass: () => watchMemory(hybrid) }),
+    ...(hybrid.eye === undefined ? [] : [createLoop({ name: 'token counts', runtime, pass: tellCounts })]),
   ]
 }
 

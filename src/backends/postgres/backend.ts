@@ -17,6 +17,8 @@ import { diagnosePostgres } from './diagnose.ts'
 import { Doorbell } from './doorbell.ts'
 import { createInside } from './inside.ts'
 import { postgresLedger } from './ledger.ts'
+import { ledgerEye } from './ledger-eye.ts'
+import type { LedgerEye } from './ledger-eye.ts'
 import { postgresJobs } from './jobs.ts'
 import { postgresLimits } from './limits.ts'
 import { Listener } from './listener.ts'
@@ -56,6 +58,8 @@ export interface PostgresWithLedger {
   /** Starts and stops the ledger too. */
   readonly backend: Backend & Diagnosable
   readonly ledger: Ledger
+  /** For doctor and status. */
+  readonly eye: LedgerEye
   /** For `createSessionLedger` in the heartbeat thread. */
   readonly session: BeatOptions
 }
@@ -66,6 +70,7 @@ export function postgresWithLedger(options: PostgresOptions): PostgresWithLedger
   const guarded = new Connections({ ...connecting, statementTimeoutMs: LEDGER_STATEMENT_TIMEOUT_MS })
   return {
     ledger: postgresLedger({ ...store, connections: guarded }),
+    eye: ledgerEye(store),
     session: beatOptions(connecting, store.schema),
     backend: {
       ...backend,

@@ -2,7 +2,7 @@
 // it. Each check is a few reads; on a Cluster every master is asked and the worst answer counts.
 import type { Clock } from '../../runtime/clock.ts'
 import type { Check, Finding, FindingLevel } from '../../store/diagnosis.ts'
-import type { RedisNode } from './link.ts'
+import type { RedisLink, RedisNode } from './link.ts'
 import type { RedisStore } from './store.ts'
 
 const ROUND_TRIP_WARN_MS = 20
@@ -15,14 +15,11 @@ const PINGS = 5
 
 export function diagnoseRedis(store: Pick<RedisStore, 'link' | 'clock'>): () => Promise<readonly Check[]> {
   const { link, clock } = store
-  const onEach = (name: string, ask: (node: RedisNode) => Promise<Finding>): Check => ({
-    name,
-    run: async () => worst(await link.onMasters(async (node) => ({ node: node.name, ...(await ask(node)) }))),
-  })
+  const onEach = checkOnEach(link)
   const checks: readonly Check[] = [
     onEach('round trip', (node) => roundTrip(node, clock)),
     onEach('version', async (node) => version(await infoOf(node, 'server'))),
-    onEach('memory', async (node) => memory(await infoOf(node, 'memory'))),
+    onEach('memory', async (node) => memory(await infoOf(node, 'memory'), STORE_FULL)),
     onEach('eviction', async (node) => eviction(await infoOf(node, 'memory'), await infoOf(node, 'stats'))),
     onEach('durability', durability),
     onEach('replication', async (node) => replication(await infoOf(node, 'replication'))),
@@ -30,6 +27,35 @@ export function diagnoseRedis(store: Pick<RedisStore, 'link' | 'clock'>): () => 
     onEach('clock', (node) => clockSkew(node, clock)),
   ]
   return () => Promise.resolve(checks)
+}
+
+type Masters = Pick<RedisLink, 'onMasters'>
+
+/** Of a Redis that only carries tokens: it may lose everything, so what it writes to its disk is no matter. */
+export function dispatchChecks(masters: Masters, clock: Clock): readonly Check[] {
+  const onEach = checkOnEach(masters)
+  return [
+    onEach('redis round trip', (node) => roundTrip(node, clock)),
+    onEach('redis version', async (node) => version(await infoOf(node, 'server'))),
+    onEach('redis memory', async (node) => memory(await infoOf(node, 'memory'), DISPATCH_FULL)),
+    onEach('redis eviction', async (node) => tokenEviction(await infoOf(node, 'memory'), await infoOf(node, 'stats'))),
+    onEach('redis replication', async (node) => replication(await infoOf(node, 'replication'))),
+  ]
+}
+
+function checkOnEach(masters: Masters): (name: string, ask: (node: RedisNode) => Promise<Finding>) => Check {
+  return (name, ask) => ({
+    name,
+    run: async () => worst(await masters.onMasters(async (node) => ({ node: node.name, ...(await ask(node)) }))),
+  })
+}
+
+/** How far the clock of this process is ahead of the node's. */
+export async function skewOf(node: RedisNode, clock: Clock): Promise<number> {
+  const startMs = clock.monoMs()
+  const [seconds, micros] = (await node.command('TIME')) as readonly string[] // two numbers as texts
+  const halfMs = (clock.monoMs() - startMs) / 2
+  return Math.round(clock.nowMs() - halfMs - (Number(seconds) * 1000 + Number(micros) / 1000))
 }
 
 type Info = ReadonlyMap<string, string>
@@ -88,16 +114,25 @@ function version(info: Info): Finding {
   return isOld ? fail(`${name} is too old`, 'Redis 6.2 or newer, or Valkey') : ok(name)
 }
 
-function memory(info: Info): Finding {
+/** What it means that no memory is left, and what to do about it. */
+type FullTerms = readonly [means: string, fix: string]
+
+const STORE_FULL: FullTerms = [
+  'at the limit every write is refused',
+  'shorten the retention, work off the queues, or raise maxmemory',
+]
+const DISPATCH_FULL: FullTerms = [
+  'from here on more and more jobs wait in PostgreSQL instead',
+  'raise maxmemory, or lower `window` and `windowTotal`',
+]
+
+function memory(info: Info, [means, fullFix]: FullTerms): Finding {
   const used = Number(info.get('used_memory') ?? 0)
   const max = Number(info.get('maxmemory') ?? 0)
   const fragmentation = Number(info.get('mem_fragmentation_ratio') ?? 1)
   const shown = `${megabytes(used)} of ${max === 0 ? 'no limit' : megabytes(max)} in use`
   if (max > 0 && used > max * MEMORY_WARN_SHARE) {
-    return warn(
-      `${shown}: at the limit every write is refused`,
-      'shorten the retention, work off the queues, or raise maxmemory',
-    )
+    return warn(`${shown}: ${means}`, fullFix)
   }
   if (max === 0) {
     const fix = 'set maxmemory to about 60 % of the machine: without it the kernel ends Redis when memory runs out'
@@ -119,6 +154,17 @@ function eviction(info: Info, stats: Info): Finding {
   if (evicted === 0) return ok('maxmemory-policy noeviction, nothing was evicted')
   const message = `${evicted} keys were evicted since the start of this server: jobs may be gone`
   return warn(message, 'compare with what should be there; the count begins anew with config resetstat')
+}
+
+/** A token that is evicted is a job that waits until somebody misses it; whatever belongs to a queue is torn with it. */
+function tokenEviction(info: Info, stats: Info): Finding {
+  const policy = info.get('maxmemory_policy') ?? 'noeviction'
+  const evicted = Number(stats.get('evicted_keys') ?? 0)
+  if (policy === 'noeviction') return ok(`maxmemory-policy noeviction, ${evicted} keys were evicted`)
+  // All keys but those for people live until they are deleted.
+  if (policy.startsWith('volatile-')) return ok(`maxmemory-policy ${policy}: tokens have no ttl and stay`)
+  const message = `maxmemory-policy is ${policy}: Redis may delete tokens, whose jobs then wait for seconds; ${evicted} keys were evicted`
+  return warn(message, 'config set maxmemory-policy noeviction, and the same in redis.conf')
 }
 
 async function durability(node: RedisNode): Promise<Finding> {
@@ -170,10 +216,7 @@ async function cluster(node: RedisNode): Promise<Finding> {
 }
 
 async function clockSkew(node: RedisNode, clock: Clock): Promise<Finding> {
-  const startMs = clock.monoMs()
-  const [seconds, micros] = (await node.command('TIME')) as readonly string[] // two numbers as texts
-  const halfMs = (clock.monoMs() - startMs) / 2
-  const skewMs = Math.round(clock.nowMs() - halfMs - (Number(seconds) * 1000 + Number(micros) / 1000))
+  const skewMs = await skewOf(node, clock)
   const message = `this machine is ${Math.abs(skewMs)} ms ${skewMs < 0 ? 'behind' : 'ahead of'} the server`
   if (Math.abs(skewMs) < CLOCK_SKEW_WARN_MS) return ok(message)
   return warn(`${message}; a runAt of this machine means another moment there`, 'run NTP on both')

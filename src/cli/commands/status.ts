@@ -1,5 +1,6 @@
 // `millrace status`: all queues at a glance, and whether the system does its work.
 import type { Command } from 'commander'
+import { formatDuration } from '../../core/duration.ts'
 import { runs, teach } from '../command.ts'
 import type { Cli } from '../command.ts'
 import { EXIT } from '../exit-codes.ts'
@@ -7,7 +8,7 @@ import { decideHealth } from '../health.ts'
 import type { Health, QueueHealth } from '../health.ts'
 import type { Output } from '../output.ts'
 import { isLive } from '../reads.ts'
-import type { SeenWorker } from '../reads.ts'
+import type { SeenDispatch, SeenWorker } from '../reads.ts'
 import { withMill } from '../session.ts'
 import type { Session } from '../session.ts'
 import type { Settings } from '../settings.ts'
@@ -31,11 +32,12 @@ export function addStatus(program: Command, cli: Cli): void {
 }
 
 async function status({ mill, reads, out, settings }: Session, cli: Cli): Promise<number> {
-  const [queues, counts, workers, clock] = await Promise.all([
+  const [queues, counts, workers, clock, dispatch] = await Promise.all([
     mill.queues.list(),
     mill.jobs.counts(),
     reads.workers(),
     reads.clock(),
+    reads.dispatching(),
   ])
   const nowMs = clock?.nowMs ?? cli.parts.clock.nowMs()
   const health = decideHealth({ queues, counts, workers, nowMs })
@@ -49,8 +51,9 @@ async function status({ mill, reads, out, settings }: Session, cli: Cli): Promis
     queues: health.queues,
     workers: crew,
     deadLetters,
+    dispatch,
   }
-  out.show(document, () => statusText(health, crew, deadLetters, settings, out))
+  out.show(document, () => statusText(health, crew, deadLetters, dispatch, settings, out))
   return health.state === 'ok' ? EXIT.done : EXIT.unmet
 }
 
@@ -71,7 +74,30 @@ function crewOf(workers: readonly SeenWorker[], nowMs: number): Crew {
   }
 }
 
-function statusText(health: Health, crew: Crew, deadLetters: number, { store }: Settings, out: Output): string {
+/** Redis before PostgreSQL: what it has, and what it does not have yet. */
+function dispatchText(dispatch: readonly SeenDispatch[]): string {
+  const sum = (of: (one: SeenDispatch) => number | null): number =>
+    dispatch.reduce((all, one) => all + (of(one) ?? 0), 0)
+  const nameOf = ({ connection, queue }: SeenDispatch) => (connection === 'default' ? queue : `${connection}/${queue}`)
+  const fromLedger = dispatch.filter(({ mode }) => mode === 'ledger').map(nameOf)
+  const mode = fromLedger.length === 0 ? 'tokens' : `tokens, but from PostgreSQL alone: ${fromLedger.join(', ')}`
+  const lagMs = dispatch.reduce((most, { relayLagMs }) => Math.max(most, relayLagMs ?? 0), 0)
+  const isAway = dispatch.some(({ waiting }) => waiting === null)
+  const inRedis = isAway
+    ? 'Redis does not answer'
+    : `${sum(({ waiting }) => waiting)} waiting, ${sum(({ inFlight }) => inFlight)} in flight`
+  const lag = isAway ? '' : `, relay lag ${formatDuration(Math.round(lagMs))}`
+  return `dispatch: ${mode}; ${inRedis}, ${sum(({ backlog }) => backlog)} in PostgreSQL${lag}`
+}
+
+function statusText(
+  health: Health,
+  crew: Crew,
+  deadLetters: number,
+  dispatch: readonly SeenDispatch[],
+  { store }: Settings,
+  out: Output,
+): string {
   const count = (title: string, of: (queue: QueueHealth) => number) => ({ title, of, align: 'right' }) as const
   const table = out.table<QueueHealth>(
     [
@@ -93,6 +119,7 @@ function statusText(health: Health, crew: Crew, deadLetters: number, { store }: 
   const lines = [
     `${verdict}  ${workers}, ${counted(deadLetters, 'dead letter')}`,
     ...health.problems.map(({ message }) => `  ${message}`),
+    ...(dispatch.length > 0 ? [dispatchText(dispatch)] : []),
     `store: ${store.shown} (${store.from})`,
   ]
   return `${health.queues.length === 0 ? 'no queues yet\n' : table}\n${lines.join('\n')}\n`

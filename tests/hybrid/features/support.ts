@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll } from 'vitest'
 import { createMigrator } from '../../../src/backends/postgres/migrate.ts'
 import { hybrid } from '../../../src/index.ts'
-import type { Backend, ClaimMode } from '../../../src/index.ts'
+import type { Backend, ClaimMode, HybridOptions } from '../../../src/index.ts'
 import { openPlace, withoutThread } from '../../stores/place.ts'
 import type { OpenPlace } from '../../stores/place.ts'
 import { freshDatabase, sharedPostgres } from '../../support/postgres-server.ts'
@@ -14,10 +14,14 @@ export interface HybridPlaceOptions {
   /** Another Redis than the one that all tests share. */
   readonly redisUrl?: () => string
   readonly claims?: ClaimMode
+  /** Of all keys, on a Redis of one's own. Default: one per test. */
+  readonly prefix?: string
+  readonly window?: Pick<HybridOptions, 'window' | 'windowTotal'>
 }
 
 /** Call it at the top of a test file. */
-export function useHybrid({ redisUrl, claims = 'token' }: HybridPlaceOptions = {}): OpenPlace {
+export function useHybrid(options: HybridPlaceOptions = {}): OpenPlace {
+  const { redisUrl, claims = 'token', window = {} } = options
   let server: PostgresServer
   let template: FreshDatabase
 
@@ -33,11 +37,17 @@ export function useHybrid({ redisUrl, claims = 'token' }: HybridPlaceOptions = {
   return async () => {
     const database = await freshDatabase(server, template.name)
     const url = redisUrl?.() ?? (await sharedRedis()).url
-    const prefix = `t${randomUUID().slice(0, 8)}`
+    const prefix = options.prefix ?? `t${randomUUID().slice(0, 8)}`
     const backend = (other?: string): Backend => {
       const postgres = { url: database.url, poolMax: 4, ...(other !== undefined && { schema: other }) }
       return withoutThread(
-        hybrid({ postgres, redis: { url }, claims, prefix: other === undefined ? prefix : `${prefix}.${other}` }),
+        hybrid({
+          postgres,
+          redis: { url },
+          claims,
+          prefix: other === undefined ? prefix : `${prefix}.${other}`,
+          ...window,
+        }),
       )
     }
     return openPlace({ url: database.url, prefix }, backend, () => database.drop())
