@@ -17,7 +17,7 @@ export const FAULT_KINDS = [
   'store-clock-jump',
   'skewed-clock',
 ] as const
-/** Of the hybrid: what may befall its Redis. */
+/** Of the hybrid: what may befall its Redis, and the server behind its PostgreSQL. */
 export const REDIS_FAULT_KINDS = [
   'redis-flushed',
   'redis-flushed-beside-frozen',
@@ -28,6 +28,7 @@ export const REDIS_FAULT_KINDS = [
   'redis-outage',
   'redis-full',
   'redis-reopened',
+  'postgres-moved',
 ] as const
 export type FaultKind = (typeof FAULT_KINDS)[number] | (typeof REDIS_FAULT_KINDS)[number]
 

@@ -19,6 +19,8 @@ export interface Focus {
   readonly cancels: number
   /** More than one process does what a leader does, all the time. */
   readonly everyoneLeads: boolean
+  /** How long Redis has to fail before somebody stops asking it. */
+  readonly breakerMs: number
   /** Of processes at failpoints, as a multiple of what is usual. */
   readonly crashes: number
 }
@@ -28,7 +30,7 @@ const LOSSES = { 'request-lost': 1, 'reply-lost': 1, 'hint-lost': 1 } as const
 const CRASHES = { 'crash-at-failpoint': 1 } as const
 const SHORT: readonly Step[] = ['sync', 'ok', 'ok', 'slow']
 const LONG: readonly Step[] = ['ok', 'slow', 'slow', 'very-slow']
-const PLAIN = { calls: {}, steps: SHORT, cancels: 0, everyoneLeads: false, crashes: 1 } as const
+const PLAIN = { calls: {}, steps: SHORT, cancels: 0, everyoneLeads: true, breakerMs: 250, crashes: 1 } as const
 
 export const FOCUSES: readonly Focus[] = [
   {
@@ -37,7 +39,6 @@ export const FOCUSES: readonly Focus[] = [
     finds: ['hybrid-floor-ignored', 'hybrid-pusher-ignored', 'hybrid-audit-without-floor', 'hybrid-push-twice'],
     faults: { ...NETWORK, ...LOSSES, ...CRASHES },
     calls: { 'redis.push': { delayed: 0.3, delayMs: [100, 2_000], doubled: 0.3, lost: 0.05 } },
-    everyoneLeads: true,
   },
   {
     ...PLAIN,
@@ -45,11 +46,13 @@ export const FOCUSES: readonly Focus[] = [
     finds: ['hybrid-claim-number-ignored', 'hybrid-no-self-check', 'hybrid-holdings-keep-number'],
     faults: { ...NETWORK, ...LOSSES, ...CRASHES },
     calls: {
-      'redis.take': { delayed: 0.2, delayMs: [50, 900], doubled: 0.1, replyLost: 0.05 },
-      'redis.holdings': { doubled: 0.2 },
+      'redis.take': { delayed: 0.2, delayMs: [250, 700], doubled: 0.1, replyLost: 0.03 },
+      // A take that comes late lands between what the session was told and its next take.
+      'redis.holdings': { replyDelayed: 0.6, replyDelayMs: [50, 280] },
     },
     steps: LONG,
     crashes: 3,
+    breakerMs: 1_500,
   },
   {
     ...PLAIN,
@@ -73,6 +76,7 @@ export const FOCUSES: readonly Focus[] = [
     faults: { ...NETWORK, ...LOSSES, ...CRASHES },
     steps: LONG,
     cancels: 60,
+    everyoneLeads: false,
   },
   {
     ...PLAIN,
@@ -89,14 +93,13 @@ export const FOCUSES: readonly Focus[] = [
     faults: { ...NETWORK, ...LOSSES, ...CRASHES, crash: 4, pause: 4, partition: 3 },
     calls: { 'redis.take': { delayed: 0.05, delayMs: [100, 4_000] }, 'redis.holdings': { delayed: 0.1 } },
     steps: LONG,
-    everyoneLeads: true,
     crashes: 2,
   },
   {
     ...PLAIN,
     name: 'epochs are opened, lost and opened again',
     finds: ['hybrid-birth-ignored', 'hybrid-unborn-left'],
-    faults: { 'redis-reopened': 6, 'redis-flushed': 4, ...NETWORK, ...LOSSES, ...CRASHES },
+    faults: { 'redis-reopened': 6, 'redis-flushed': 4, 'postgres-moved': 1, ...NETWORK, ...LOSSES, ...CRASHES },
     calls: {
       'redis.open': { delayed: 0.2, doubled: 0.2, replyLost: 0.1 },
       'ledger.born': { lost: 0.1, replyLost: 0.1 },
@@ -106,10 +109,16 @@ export const FOCUSES: readonly Focus[] = [
   },
   {
     ...PLAIN,
-    name: 'parts of Redis are lost, or it is another one',
-    finds: ['hybrid-torn-ignored', 'hybrid-identity-ignored'],
+    name: 'parts of Redis are lost',
+    finds: ['hybrid-torn-ignored'],
+    faults: { 'redis-evicted': 10, 'hint-lost': 1, ...CRASHES },
+    steps: LONG,
+  },
+  {
+    ...PLAIN,
+    name: 'Redis comes back with old data, or as another one',
+    finds: ['hybrid-identity-ignored'],
     faults: {
-      'redis-evicted': 10,
       'redis-old-copy': 4,
       'redis-suffix-lost': 4,
       'redis-other-and-back': 3,

@@ -37,11 +37,13 @@ export class HybridWorld {
   readonly #net: SimWorld
   readonly #checker: Checker
   readonly #race = new MemoryRace({ identity: 'redis-1' })
+  readonly #state = new LedgerState()
   readonly #ledger: Ledger
   readonly #times: HybridTimes
   #servers = 1
   #server = 'redis-1'
   #copies: RaceSnapshot[] = []
+  readonly #isFocused: boolean
   readonly #everyoneLeads: boolean
   /** The last call of its kind per queue: a copy of it may still be on its way. */
   readonly #opens = new Map<string, OpenRequest>()
@@ -49,13 +51,14 @@ export class HybridWorld {
 
   /** `isSlowToMark`: runs stay unmarked for long, so that what protects them has something to protect. */
   constructor(world: World, net: SimWorld, checker: Checker, focus: Focus | null, isSlowToMark: boolean) {
-    const times = focus === null ? TIMES : { ...TIMES, window: 40 }
+    const times = focus === null ? TIMES : { ...TIMES, window: 40, breakerMs: focus.breakerMs }
     this.#times = isSlowToMark || focus !== null ? { ...times, markAfterMs: 3_000 } : times
     this.#world = world
+    this.#isFocused = focus !== null
     this.#everyoneLeads = focus?.everyoneLeads ?? false
     this.#net = net
     this.#checker = checker
-    this.#ledger = this.#observed(memoryLedger(world, new LedgerState()))
+    this.#ledger = this.#observed(memoryLedger(world, this.#state))
   }
 
   /** What one process sees. */
@@ -129,7 +132,10 @@ export class HybridWorld {
     })
     plot('redis-other-and-back', 2, () => this.#goAndComeBack(random))
     plot('redis-evicted', 10, () =>
-      race.evict(random.pick(QUEUES), random.pick(['state', 'high', 'normal', 'low', 'held'])),
+      race.evict(
+        this.#isFocused ? 'open' : random.pick(QUEUES),
+        random.pick(['state', 'high', 'normal', 'low', 'held']),
+      ),
     )
     plot('redis-outage', 3, () => {
       this.#net.redisOutageUntilMs = this.#net.time.nowMs + random.pick([random.int(100, 600), random.int(600, 4_000)])
@@ -142,6 +148,10 @@ export class HybridWorld {
     plot('redis-reopened', 2, () => {
       race.flush()
       for (const [queue, request] of this.#opens) void race.open(queue, request)
+    })
+    // A standby that has everything: nothing mints until somebody has said that it is another server.
+    plot('postgres-moved', 1, () => {
+      this.#state.server = `server-${++this.#servers}`
     })
     // Copies for later.
     plot('redis-old-copy', 3, () => void this.#copies.push(race.snapshot()))
