@@ -30,7 +30,7 @@ const LOSSES = { 'request-lost': 1, 'reply-lost': 1, 'hint-lost': 1 } as const
 const CRASHES = { 'crash-at-failpoint': 1 } as const
 const SHORT: readonly Step[] = ['sync', 'ok', 'ok', 'slow']
 const LONG: readonly Step[] = ['ok', 'slow', 'slow', 'very-slow']
-const PLAIN = { calls: {}, steps: SHORT, cancels: 0, everyoneLeads: true, breakerMs: 250, crashes: 1 } as const
+const PLAIN = { calls: {}, steps: SHORT, cancels: 0, everyoneLeads: true, breakerMs: 250, crashes: 0.2 } as const
 
 export const FOCUSES: readonly Focus[] = [
   {
@@ -51,7 +51,7 @@ export const FOCUSES: readonly Focus[] = [
       'redis.holdings': { replyDelayed: 0.6, replyDelayMs: [50, 280] },
     },
     steps: LONG,
-    crashes: 3,
+    crashes: 1,
     breakerMs: 1_500,
   },
   {
@@ -76,6 +76,7 @@ export const FOCUSES: readonly Focus[] = [
     faults: { ...NETWORK, ...LOSSES, ...CRASHES },
     steps: LONG,
     cancels: 60,
+    crashes: 1,
     everyoneLeads: false,
   },
   {
@@ -105,7 +106,7 @@ export const FOCUSES: readonly Focus[] = [
       'ledger.born': { lost: 0.1, replyLost: 0.1 },
     },
     steps: LONG,
-    crashes: 2,
+    crashes: 0.5,
   },
   {
     ...PLAIN,

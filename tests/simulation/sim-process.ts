@@ -47,12 +47,12 @@ const CRASH_PROBABILITY: Readonly<Record<Failpoint, number>> = {
   'hybrid.before-take': 0.002,
   'hybrid.after-take': 0.002,
   'hybrid.after-settle': 0.002,
-  'hybrid.before-give-back': 0.2,
+  'hybrid.before-give-back': 0.3,
   'hybrid.after-flip': 0.1,
   'hybrid.after-open': 0.1,
   'hybrid.relay-minted': 0.01,
   'hybrid.reconciled': 0.02,
-  'hybrid.bequeathed': 0.15,
+  'hybrid.bequeathed': 0.3,
   'hybrid.after-revoke': 0.15,
 }
 
