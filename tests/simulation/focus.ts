@@ -94,7 +94,7 @@ export const FOCUSES: readonly Focus[] = [
     faults: { ...NETWORK, ...LOSSES, ...CRASHES, crash: 4, pause: 4, partition: 3 },
     calls: { 'redis.take': { delayed: 0.05, delayMs: [100, 4_000] }, 'redis.holdings': { delayed: 0.1 } },
     steps: LONG,
-    crashes: 2,
+    crashes: 3,
   },
   {
     ...PLAIN,
