@@ -5,6 +5,7 @@ import { PLANTED_BUGS, plant } from '../../src/core/planted.ts'
 import type { PlantedBug } from '../../src/core/planted.ts'
 import { FAILPOINTS } from '../../src/runtime/failpoints.ts'
 import { HYBRID_NOTABLES, NOTABLES } from './checker.ts'
+import { seedFor } from './focus.ts'
 import { FAULT_KINDS, REDIS_FAULT_KINDS } from './faults.ts'
 import { simulate } from './simulation.ts'
 import type { SimResult, SimStore } from './simulation.ts'
@@ -84,6 +85,8 @@ async function replayed(result: SimResult, kind: SimStore): Promise<Failure> {
 export interface Planted {
   readonly bug: PlantedBug
   readonly foundAtSeed: number | null
+  /** How many seeds were asked. */
+  readonly asked: number
   readonly invariant: string | null
 }
 
@@ -105,11 +108,12 @@ export async function findPlanted(
 export async function findOne(bug: PlantedBug, seedsMax: number): Promise<Planted> {
   plant(bug)
   try {
-    for (let seed = 1; seed <= seedsMax; seed++) {
+    for (let asked = 1; asked <= seedsMax; asked++) {
+      const seed = seedFor(bug, asked)
       const { violation } = await simulate(seed, false, isOfHybrid(bug) ? 'hybrid' : 'memory')
-      if (violation !== null) return { bug, foundAtSeed: seed, invariant: violation.invariant }
+      if (violation !== null) return { bug, foundAtSeed: seed, asked, invariant: violation.invariant }
     }
-    return { bug, foundAtSeed: null, invariant: null }
+    return { bug, foundAtSeed: null, asked: seedsMax, invariant: null }
   } finally {
     plant(undefined)
   }

@@ -24,6 +24,11 @@ export const NOTABLES = ['started alone', 'poison'] as const
 export const HYBRID_NOTABLES = ['started unmarked'] as const
 export type Notable = (typeof NOTABLES)[number] | (typeof HYBRID_NOTABLES)[number]
 
+interface Run {
+  readonly worker: WorkerId | null
+  readonly isLive: () => boolean
+}
+
 type Seen = JobFacts & { readonly lastEdgeLease: number; readonly progress: string | null; readonly no: number }
 
 export class Checker {
@@ -40,8 +45,8 @@ export class Checker {
   readonly #limitedStarts = new Map<string, number>()
   readonly #erased = new Set<JobId>()
   readonly #handedOut = new Map<string, number>()
-  readonly #startedLeases = new Set<string>()
-  readonly #runs = new Map<JobId, Set<{ readonly worker: WorkerId | null; readonly isLive: () => boolean }>>()
+  readonly #startedLeases = new Set<number>()
+  readonly #runs = new Map<JobId, Set<Run>>()
 
   fail(invariant: string, message: string): void {
     this.violation ??= { invariant, message }
@@ -71,6 +76,11 @@ export class Checker {
         `job ${record.id} was settled under lease ${record.lastEdgeLease}, its run has ${before.lease}`,
       )
     }
+    if (isTaken(before?.status) && !isTaken(record.status)) {
+      const run = this.#liveRun(record.id)
+      if (run !== undefined)
+        this.fail('not-taken-back', `job ${record.id} is ${record.status} while ${run.worker} runs it`)
+    }
     if (before === null) this.#checkNew(record)
     if (isTaken(record.status) && !isTaken(before?.status)) this.#checkClaim(record)
     if (record.uniqueKey !== null) this.#checkUnique(record)
@@ -93,10 +103,9 @@ export class Checker {
   /** A handler was called. */
   started(id: JobId, worker: WorkerId | null): void {
     const record = this.world.jobs.get(id)
-    for (const run of this.#runs.get(id) ?? []) {
-      const state = run.worker === null ? undefined : this.world.workers.get(run.worker)?.record.state
-      if (run.isLive() && state === 'alive') this.fail('one-run', `job ${id} is started while ${run.worker} runs it`)
-    }
+    const other = this.#liveRun(id)
+    if (other !== undefined) this.fail('one-run', `job ${id} is started while ${other.worker} runs it`)
+    this.#checkOneStart(id, worker)
     if (this.#isUnmarkedStart(record, worker)) {
       this.#note('started unmarked')
     } else if (record?.status !== 'running' || record.worker !== worker) {
@@ -125,11 +134,22 @@ export class Checker {
   #isUnmarkedStart(record: JobRecord | undefined, worker: WorkerId | null): boolean {
     if (record?.status !== 'dispatched' || worker === null) return false
     if (this.#handedOut.get(`${record.id} ${worker}`) !== record.lease) return false
-    const start = `${record.id} ${record.lease}`
-    if (this.#startedLeases.has(start))
-      this.fail('one-start', `job ${record.id} was started twice under ${record.lease}`)
-    this.#startedLeases.add(start)
     return true
+  }
+
+  /** Hybrid: each lease is started once, whatever became of its row. */
+  #checkOneStart(id: JobId, worker: WorkerId | null): void {
+    const lease = this.#handedOut.get(`${id} ${worker}`)
+    if (lease === undefined) return
+    if (this.#startedLeases.has(lease)) this.fail('one-start', `job ${id} was started twice under ${lease}`)
+    this.#startedLeases.add(lease)
+  }
+
+  /** A handler that goes on, of a worker that PostgreSQL calls alive. */
+  #liveRun(id: JobId): Run | undefined {
+    return [...(this.#runs.get(id) ?? [])].find(
+      ({ worker, isLive }) => worker !== null && isLive() && this.world.workers.get(worker)?.record.state === 'alive',
+    )
   }
 
   tokens(requests: readonly RateRequest[], replies: readonly RateReply[], limit: RateLimit): void {

@@ -17,7 +17,7 @@ export const FAULT_KINDS = [
   'store-clock-jump',
   'skewed-clock',
 ] as const
-/** Of the hybrid: what may befall its Redis. */
+/** Of the hybrid: what may befall its Redis, and the server behind its PostgreSQL. */
 export const REDIS_FAULT_KINDS = [
   'redis-flushed',
   'redis-flushed-beside-frozen',
@@ -27,14 +27,54 @@ export const REDIS_FAULT_KINDS = [
   'redis-evicted',
   'redis-outage',
   'redis-full',
+  'redis-reopened',
+  'postgres-moved',
 ] as const
 export type FaultKind = (typeof FAULT_KINDS)[number] | (typeof REDIS_FAULT_KINDS)[number]
 
 export interface Leg {
   readonly delayMs: number
   readonly lost: boolean
+}
+
+export interface RequestLeg extends Leg {
   /** A second copy arrives this much later. */
   readonly doubledAfterMs: number | null
+}
+
+/** How likely it is that something happens to a call, and how long it takes then. */
+export interface CallOdds {
+  readonly delayed: number
+  readonly delayMs: readonly [number, number]
+  readonly doubled: number
+  readonly doubledMs: readonly [number, number]
+  readonly lost: number
+  readonly replyDelayed: number
+  readonly replyDelayMs: readonly [number, number]
+  readonly replyLost: number
+}
+
+export const USUAL_ODDS: CallOdds = {
+  delayed: 0.03,
+  delayMs: [0, 4_000],
+  doubled: 0.015,
+  doubledMs: [0, 3_000],
+  lost: 0.015,
+  replyDelayed: 0.03,
+  replyDelayMs: [0, 4_000],
+  replyLost: 0.02,
+}
+
+/** Where the focus is on something else. */
+export const MILD_ODDS: CallOdds = {
+  delayed: 0.005,
+  delayMs: [0, 1_500],
+  doubled: 0.005,
+  doubledMs: [0, 1_500],
+  lost: 0.003,
+  replyDelayed: 0.005,
+  replyDelayMs: [0, 1_500],
+  replyLost: 0.003,
 }
 
 export class Faults {
@@ -43,9 +83,9 @@ export class Faults {
   readonly #on: ReadonlySet<FaultKind>
   #healed = false
 
-  constructor(random: Random, kinds: readonly FaultKind[] = FAULT_KINDS) {
+  constructor(random: Random, on: ReadonlySet<FaultKind>) {
     this.#random = random
-    this.#on = new Set(kinds.filter(() => random.chance(0.65)))
+    this.#on = on
   }
 
   get total(): number {
@@ -74,22 +114,27 @@ export class Faults {
     this.hits.set(kind, (this.hits.get(kind) ?? 0) + 1)
   }
 
-  /** `oddness`: how much more often than usual something happens to it. */
-  request(oddness = 1): Leg {
-    const slow = this.strikes('request-delayed', 0.03 * oddness)
+  request({ delayed, delayMs, lost, doubled, doubledMs }: CallOdds): RequestLeg {
     return {
-      delayMs: this.#random.next() * 2 + (slow ? this.#random.next() * 4_000 : 0),
-      lost: this.strikes('request-lost', 0.015),
-      doubledAfterMs: this.strikes('request-doubled', 0.015 * oddness) ? this.#random.next() * 3_000 : null,
+      delayMs: this.#travelMs('request-delayed', delayed, delayMs),
+      lost: this.strikes('request-lost', lost),
+      doubledAfterMs: this.strikes('request-doubled', doubled) ? this.#within(doubledMs) : null,
     }
   }
 
-  reply(): Leg {
-    const slow = this.strikes('reply-delayed', 0.03)
+  reply({ replyDelayed, replyDelayMs, replyLost }: CallOdds): Leg {
     return {
-      delayMs: this.#random.next() * 2 + (slow ? this.#random.next() * 4_000 : 0),
-      lost: this.strikes('reply-lost', 0.02),
-      doubledAfterMs: null,
+      delayMs: this.#travelMs('reply-delayed', replyDelayed, replyDelayMs),
+      lost: this.strikes('reply-lost', replyLost),
     }
+  }
+
+  #travelMs(kind: FaultKind, probability: number, slowMs: readonly [number, number]): number {
+    const slow = this.strikes(kind, probability)
+    return this.#random.next() * 2 + (slow ? this.#within(slowMs) : 0)
+  }
+
+  #within([minMs, maxMs]: readonly [number, number]): number {
+    return minMs + this.#random.next() * (maxMs - minMs)
   }
 }

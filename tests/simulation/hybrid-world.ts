@@ -1,17 +1,21 @@
 // The stores of the hybrid in the simulation: a ledger over the world, one Redis that everything may befall, and per process
 // the real rules over a network to both.
-import { hybridOver } from '../../src/backends/hybrid/compose.ts'
+import { composeHybrid } from '../../src/backends/hybrid/compose.ts'
+import type { Hybrid } from '../../src/backends/hybrid/hybrid.ts'
 import { LedgerState, memoryLedger } from '../../src/backends/hybrid/memory-ledger.ts'
 import { MemoryRace } from '../../src/backends/hybrid/memory-race.ts'
 import type { RaceSnapshot } from '../../src/backends/hybrid/memory-race.ts'
-import type { Ledger, Race } from '../../src/backends/hybrid/ports.ts'
+import type { Ledger, OpenRequest, Race } from '../../src/backends/hybrid/ports.ts'
+import { isHeldBy, refusalOf } from '../../src/backends/hybrid/race-model.ts'
 import { raceProblems } from '../../src/backends/hybrid/race-invariants.ts'
+import { refOf } from '../../src/backends/hybrid/token-text.ts'
 import { HYBRID_TIMES } from '../../src/backends/hybrid/times.ts'
 import type { HybridTimes } from '../../src/backends/hybrid/times.ts'
 import type { World } from '../../src/backends/memory/world.ts'
 import type { Backend } from '../../src/store/ports.ts'
 import type { Checker } from './checker.ts'
 import type { FaultKind } from './faults.ts'
+import type { Focus } from './focus.ts'
 import type { Random } from './random.ts'
 import type { SimProcess, SimWorld } from './sim-process.ts'
 
@@ -30,33 +34,55 @@ const TIMES = {
 }
 
 export class HybridWorld {
+  readonly #world: World
   readonly #net: SimWorld
   readonly #checker: Checker
   readonly #race = new MemoryRace({ identity: 'redis-1' })
+  readonly #state = new LedgerState()
   readonly #ledger: Ledger
   readonly #times: HybridTimes
   #servers = 1
   #server = 'redis-1'
   #copies: RaceSnapshot[] = []
+  readonly #isFocused: boolean
+  readonly #everyoneLeads: boolean
+  /** The last call of its kind per queue: a copy of it may still be on its way. */
+  readonly #opens = new Map<string, OpenRequest>()
+  readonly #processes: { readonly process: SimProcess; readonly hybrid: Hybrid }[] = []
 
   /** `isSlowToMark`: runs stay unmarked for long, so that what protects them has something to protect. */
-  constructor(world: World, net: SimWorld, checker: Checker, isSlowToMark: boolean) {
-    this.#times = isSlowToMark ? { ...TIMES, markAfterMs: 3_000 } : TIMES
+  constructor(world: World, net: SimWorld, checker: Checker, focus: Focus | null, isSlowToMark: boolean) {
+    const times = focus === null ? TIMES : { ...TIMES, window: 40, breakerMs: focus.breakerMs }
+    this.#times = isSlowToMark || focus !== null ? { ...times, markAfterMs: 3_000 } : times
+    this.#world = world
+    this.#isFocused = focus !== null
+    this.#everyoneLeads = focus?.everyoneLeads ?? false
     this.#net = net
     this.#checker = checker
-    this.#ledger = this.#observed(memoryLedger(world, new LedgerState()))
+    this.#ledger = this.#observed(memoryLedger(world, this.#state))
   }
 
   /** What one process sees. */
   reach(process: SimProcess, store: Backend, isConfirmed: boolean): Backend {
     const race = this.#race
     const networked = process.reachPort<Race>('redis', race, true)
-    const backend = hybridOver({
+    const { open } = process.reachPort<Pick<Race, 'open'>>(
+      'redis',
+      {
+        open: (queue, request) => {
+          this.#opens.set(queue, request)
+          return race.open(queue, request)
+        },
+      },
+      true,
+    )
+    const { backend, hybrid } = composeHybrid({
       runtime: process.runtime,
       store: process.reach(store),
       ledger: process.reachPort('ledger', this.#ledger, false),
       race: {
         ...networked,
+        open,
         listen: (onBell) => race.listen((queue) => process.hint(() => onBell(queue))),
         start: () => Promise.resolve(),
         stop: () => Promise.resolve(),
@@ -65,8 +91,10 @@ export class HybridWorld {
       isConfirmed: () => isConfirmed,
       threadMonoMs: () => process.runtime.clock.monoMs(),
     })
+    this.#processes.push({ process, hybrid })
     return process.watchBeats({
       ...backend,
+      upkeep: (request) => backend.upkeep!(this.#everyoneLeads ? { ...request, isLeading: () => true } : request),
       jobs: {
         ...backend.jobs,
         claim: async (request) => {
@@ -105,7 +133,10 @@ export class HybridWorld {
     })
     plot('redis-other-and-back', 2, () => this.#goAndComeBack(random))
     plot('redis-evicted', 10, () =>
-      race.evict(random.pick(QUEUES), random.pick(['state', 'high', 'normal', 'low', 'held'])),
+      race.evict(
+        this.#isFocused ? 'open' : random.pick(QUEUES),
+        random.pick(['state', 'high', 'normal', 'low', 'held']),
+      ),
     )
     plot('redis-outage', 3, () => {
       this.#net.redisOutageUntilMs = this.#net.time.nowMs + random.pick([random.int(100, 600), random.int(600, 4_000)])
@@ -113,6 +144,15 @@ export class HybridWorld {
     plot('redis-full', 2, () => {
       race.setFull(true)
       this.#net.time.at(random.int(200, 2_000), () => race.setFull(false))
+    })
+    // A late copy of the call that opened the epoch finds nothing there.
+    plot('redis-reopened', 2, () => {
+      race.flush()
+      for (const [queue, request] of this.#opens) void race.open(queue, request)
+    })
+    // A standby that has everything: nothing mints until somebody has said that it is another server.
+    plot('postgres-moved', 1, () => {
+      this.#state.server = `server-${++this.#servers}`
     })
     // Copies for later.
     plot('redis-old-copy', 3, () => void this.#copies.push(race.snapshot()))
@@ -147,6 +187,26 @@ export class HybridWorld {
     for (const queue of this.#race.queueNames) {
       const [problem] = raceProblems(this.#race.inspect(queue))
       if (problem !== undefined) this.#checker.fail('held', `${queue}: ${problem}`)
+    }
+    for (const { process, hybrid } of this.#processes) if (process.alive) this.#checkStrays(hybrid)
+  }
+
+  /** What a live session holds it runs, or has finished, or it doubts itself: else nobody would ever look. */
+  #checkStrays({ sessions, view }: Hybrid): void {
+    for (const session of sessions.all()) {
+      if (this.#world.workers.get(session.worker)?.record.state !== 'alive') continue
+      for (const own of session.queues.values()) {
+        const queue = this.#race.inspect(own.name)
+        const tag = view.tag(own.name)
+        const isBusy = own.isSuspect || own.taking > 0 || own.checking !== undefined
+        if (isBusy || tag === null || refusalOf(queue, { identity: this.#server, isFull: false }, tag) !== null)
+          continue
+        for (const [field, note] of queue.held) {
+          if (!isHeldBy(note, session.worker) || own.isDone(field)) continue
+          if (session.inFlight.has(refOf(field).lease)) continue
+          this.#checker.fail('stray', `${session.worker} holds ${field} as ${note} and does not know it`)
+        }
+      }
     }
   }
 

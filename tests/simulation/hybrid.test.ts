@@ -3,13 +3,16 @@ import { expect, test } from 'vitest'
 import { runCampaign } from './campaign.ts'
 import { simulate } from './simulation.ts'
 
-test('H2 60 seeds of the hybrid: every invariant holds, everything ends, Redis is empty and every fault was hit', async () => {
+test('H2 60 seeds of the hybrid: every invariant holds, everything ends, Redis is empty, and every fault and failpoint was hit', async () => {
   const campaign = await runCampaign(
     Array.from({ length: 60 }, (_, index) => index + 1),
     'hybrid',
   )
   expect(campaign.failures).toEqual([])
-  expect(Object.entries(campaign.faults).filter(([, count]) => count === 0)).toEqual([])
+  const never = (counts: Readonly<Record<string, number>>): readonly string[] =>
+    Object.keys(counts).filter((name) => counts[name] === 0)
+  expect(never(campaign.faults)).toEqual([])
+  expect(never(campaign.failpoints).filter((point) => point.startsWith('hybrid'))).toEqual([])
 }, 240_000)
 
 test('a seed of the hybrid replays to the same trace', async () => {

@@ -72,8 +72,12 @@ async function runOne(seed: number, wholeTrace: boolean, json: string | null, ki
   return violation === null && again.traceHash === traceHash ? 0 : 1
 }
 
-function printPlanted({ bug, foundAtSeed, invariant }: Planted): void {
-  console.log(foundAtSeed === null ? `${bug}: NOT FOUND` : `${bug}: found at seed ${foundAtSeed} (${invariant})`)
+function printPlanted({ bug, foundAtSeed, asked, invariant }: Planted): void {
+  console.log(
+    foundAtSeed === null
+      ? `${bug}: NOT FOUND`
+      : `${bug}: found at seed ${foundAtSeed}, the ${asked}. asked (${invariant})`,
+  )
 }
 
 function printCampaign(campaign: Campaign, seconds: number): void {

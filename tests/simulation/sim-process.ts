@@ -9,7 +9,7 @@ import { createIdSource } from '../../src/runtime/runtime.ts'
 import type { Runtime } from '../../src/runtime/runtime.ts'
 import type { Backend } from '../../src/store/ports.ts'
 import { wrapBackend } from '../../src/store/wrap.ts'
-import type { Faults, Leg } from './faults.ts'
+import type { CallOdds, Faults, Leg } from './faults.ts'
 import type { Random } from './random.ts'
 import type { Trace } from './trace.ts'
 import type { VirtualTime } from './virtual-time.ts'
@@ -19,6 +19,9 @@ export interface SimWorld {
   readonly faults: Faults
   readonly trace: Trace
   readonly failpointsHit: Map<Failpoint, number>
+  readonly oddsOf: (call: string) => CallOdds
+  /** Crashes at failpoints are so many times as frequent as usual. */
+  readonly crashes: number
   /** The store refuses connections until then. */
   outageUntilMs: number
   /** When the last beat was begun whose good answer the worker has. */
@@ -44,21 +47,13 @@ const CRASH_PROBABILITY: Readonly<Record<Failpoint, number>> = {
   'hybrid.before-take': 0.002,
   'hybrid.after-take': 0.002,
   'hybrid.after-settle': 0.002,
-  'hybrid.before-give-back': 0.1,
+  'hybrid.before-give-back': 0.3,
   'hybrid.after-flip': 0.1,
   'hybrid.after-open': 0.1,
   'hybrid.relay-minted': 0.01,
-  'hybrid.reconciled': 0.01,
-  'hybrid.bequeathed': 0.15,
+  'hybrid.reconciled': 0.02,
+  'hybrid.bequeathed': 0.3,
   'hybrid.after-revoke': 0.15,
-}
-
-/** Late and doubled calls of these are what the guards of the hybrid are for. */
-const ODD_CALLS: Readonly<Record<string, number>> = {
-  'redis.push': 5,
-  'redis.take': 2,
-  'redis.open': 8,
-  'ledger.adopt': 4,
 }
 
 export class SimProcess {
@@ -172,20 +167,21 @@ export class SimProcess {
 
   #call<Value>(what: string, call: () => Promise<Value>, downUntilMs: () => number): Promise<Value> {
     const { time, faults, trace } = this.#world
+    const odds = this.#world.oddsOf(what)
     return new Promise((resolve, reject) => {
       if (!this.#alive) return
-      const request = faults.request(ODD_CALLS[what] ?? 1)
+      const request = faults.request(odds)
       const deliver = (copy: number): void => {
         if (this.#isCutOff()) return
         if (time.nowMs < downUntilMs()) {
           const down = new MillraceError('STORE_UNAVAILABLE', 'connection refused', { retryable: true })
-          this.#travel(faults.reply(), () => reject(down))
+          this.#travel(faults.reply(odds), () => reject(down))
           return
         }
         trace.add(time.nowMs, this.name, what, copy)
         call().then(
-          (value) => this.#travel(faults.reply(), () => resolve(value)),
-          (error: unknown) => this.#travel(faults.reply(), () => reject(error as Error)),
+          (value) => this.#travel(faults.reply(odds), () => resolve(value)),
+          (error: unknown) => this.#travel(faults.reply(odds), () => reject(error as Error)),
         )
       }
       if (!request.lost) time.at(request.delayMs, () => deliver(1))
@@ -205,7 +201,8 @@ export class SimProcess {
   }
 
   #failpoint(point: Failpoint): void {
-    if (!this.#alive || !this.#world.faults.strikes('crash-at-failpoint', CRASH_PROBABILITY[point])) return
+    const { faults, crashes } = this.#world
+    if (!this.#alive || !faults.strikes('crash-at-failpoint', CRASH_PROBABILITY[point] * crashes)) return
     this.#world.failpointsHit.set(point, (this.#world.failpointsHit.get(point) ?? 0) + 1)
     this.#world.trace.add(this.#world.time.nowMs, this.name, 'crashes at', point)
     this.crash()

@@ -12,8 +12,10 @@ import type { Failpoint } from '../../src/runtime/failpoints.ts'
 import type { Backend } from '../../src/store/ports.ts'
 import { Checker } from './checker.ts'
 import type { Notable, Violation } from './checker.ts'
-import { FAULT_KINDS, Faults, REDIS_FAULT_KINDS } from './faults.ts'
-import type { FaultKind } from './faults.ts'
+import { FAULT_KINDS, Faults, MILD_ODDS, REDIS_FAULT_KINDS, USUAL_ODDS } from './faults.ts'
+import type { CallOdds, FaultKind } from './faults.ts'
+import { focusOf } from './focus.ts'
+import type { Focus } from './focus.ts'
 import { HybridWorld } from './hybrid-world.ts'
 import { simJobs } from './jobs.ts'
 import { Ledger } from './ledger.ts'
@@ -23,7 +25,7 @@ import { SimProcess, WALL_START_MS } from './sim-process.ts'
 import type { SimWorld } from './sim-process.ts'
 import { Trace } from './trace.ts'
 import { VirtualTime } from './virtual-time.ts'
-import { SCHEDULE, enqueueMany, planWorkload } from './workload.ts'
+import { SCHEDULE, enqueueMany, planFocused, planWorkload } from './workload.ts'
 import type { Act, Actor } from './workload.ts'
 
 export interface SimResult {
@@ -40,7 +42,9 @@ export interface SimResult {
   readonly failpoints: ReadonlyMap<Failpoint, number>
 }
 
-const FAULT_PHASE_MS = 12_000
+/** How long things go wrong, when the operator tidies up after that, and when nothing is on its way any more. */
+const WIDE = { faultMs: 12_000, tidyMs: 8_000, quietMs: 9_000 } as const
+const FOCUSED = { faultMs: 5_000, tidyMs: 3_500, quietMs: 4_000 } as const
 /** Every process killer may cost a leader lease, a ttl and a back-off, one after the other: this is many times that. */
 const LIVENESS_PHASE_MS = 300_000
 const STEPS_MAX = 60_000
@@ -60,11 +64,21 @@ const TTL_MS = 2_000
 const WORLD_CHECK_EVERY = 100
 const RATE = { limit: 20, per: '1s', burst: 3 } as const
 
+/** Late and doubled calls of these are what the guards of the hybrid are for: so many times as often as others. */
+const ODD_CALLS: Readonly<Record<string, number>> = {
+  'redis.push': 5,
+  'redis.take': 2,
+  'redis.open': 8,
+  'ledger.adopt': 4,
+}
+
 /** What holds the jobs. */
 export type SimStore = 'memory' | 'hybrid'
 
 export class Simulation {
   readonly #seed: number
+  readonly #focus: Focus | null
+  readonly #phases: typeof WIDE | typeof FOCUSED
   readonly #hybrid: HybridWorld | null
   readonly #random: Random
   readonly #time: VirtualTime
@@ -82,10 +96,14 @@ export class Simulation {
   constructor(seed: number, keepTrace = false, kind: SimStore = 'memory') {
     this.#seed = seed
     this.#random = createRandom(seed)
+    this.#focus = kind === 'hybrid' ? focusOf(seed) : null
+    this.#phases = this.#focus === null ? WIDE : FOCUSED
     this.#time = new VirtualTime(this.#random.fork())
     this.#net = {
       time: this.#time,
-      faults: new Faults(this.#random.fork(), kind === 'hybrid' ? [...FAULT_KINDS, ...REDIS_FAULT_KINDS] : FAULT_KINDS),
+      faults: new Faults(this.#random.fork(), faultsOf(this.#random.fork(), this.#focus, kind)),
+      oddsOf: oddsFor(this.#focus),
+      crashes: this.#focus?.crashes ?? 1,
       trace: new Trace(keepTrace),
       failpointsHit: new Map(),
       outageUntilMs: 0,
@@ -106,19 +124,25 @@ export class Simulation {
     this.#checker.world = this.#world
     this.#checker.trustLeftMs = (id) => this.#trustLeftMs(id)
     this.#store = this.#observed(backendOver(this.#world))
-    this.#hybrid = kind === 'hybrid' ? new HybridWorld(this.#world, this.#net, this.#checker, seed % 3 !== 0) : null
+    this.#hybrid =
+      kind === 'hybrid' ? new HybridWorld(this.#world, this.#net, this.#checker, this.#focus, seed % 3 !== 0) : null
     this.#workers = this.#random.int(3, 4)
   }
 
   async run(): Promise<SimResult> {
     const random = this.#random.fork()
     for (let no = 1; no <= this.#workers; no++) this.#launchWorker(`worker-${no}`)
-    for (const act of planWorkload(random, this.#ledger, FAULT_PHASE_MS * 0.9)) {
+    const { faultMs } = this.#phases
+    const acts =
+      this.#focus === null
+        ? planWorkload(random, this.#ledger, faultMs * 0.9)
+        : planFocused(random, this.#ledger, faultMs * 0.9, this.#focus)
+    for (const act of acts) {
       this.#time.at(act.atMs, () => this.#perform(act, random.pick(['producer-1', 'producer-2', 'operator'])))
     }
     this.#plotFaults(random.fork())
-    this.#time.at(FAULT_PHASE_MS * 0.8, () => this.#topUp('producer-3', random))
-    this.#time.at(FAULT_PHASE_MS, () => this.#heal())
+    this.#time.at(faultMs * 0.8, () => this.#topUp('producer-3', random))
+    this.#time.at(faultMs, () => this.#heal())
     await this.#loop()
     return {
       seed: this.#seed,
@@ -136,7 +160,7 @@ export class Simulation {
   }
 
   async #loop(): Promise<void> {
-    const endMs = FAULT_PHASE_MS + LIVENESS_PHASE_MS
+    const endMs = this.#phases.faultMs + LIVENESS_PHASE_MS
     while (this.#checker.violation === null) {
       if (!(await this.#time.step())) break
       if (this.#time.steps % WORLD_CHECK_EVERY === 0) this.#checker.checkWorld()
@@ -210,7 +234,9 @@ export class Simulation {
     const jobs = simJobs(process, this.#ledger, this.#checker)
     const actor = createMillrace({
       jobs: Object.values(jobs),
-      backend: this.#hybrid?.reach(process, this.#store, this.#seed % 5 === 0) ?? process.reach(this.#store),
+      backend:
+        this.#hybrid?.reach(process, this.#store, this.#focus === null && this.#seed % 5 === 0) ??
+        process.reach(this.#store),
       runtime: process.runtime,
       storeTimeout: 1_500,
       queues: { limited: { perKey: { concurrency: 2, rate: RATE } } },
@@ -258,8 +284,9 @@ export class Simulation {
   #plotFaults(random: Random): void {
     const { faults } = this.#net
     const plot = (kind: FaultKind, times: number, strike: () => void): void => {
-      for (let count = random.int(1, times); count > 0; count--) {
-        this.#time.at(random.next() * FAULT_PHASE_MS, () => {
+      const most = this.#focus === null ? times : (this.#focus.faults[kind] ?? 0)
+      for (let count = random.int(Math.min(most, 1), most); count > 0; count--) {
+        this.#time.at(random.next() * this.#phases.faultMs, () => {
           if (!faults.isOn(kind)) return
           faults.count(kind)
           strike()
@@ -297,12 +324,12 @@ export class Simulation {
       if (this.#world.schedules.has(SCHEDULE)) await mill.schedules.pause(SCHEDULE)
     }
     this.#topUp('late-producer', this.#random.fork())
-    this.#time.at(8_000, () => this.#perform({ name: 'tidy up', run: tidy }, 'janitor'))
+    this.#time.at(this.#phases.tidyMs, () => this.#perform({ name: 'tidy up', run: tidy }, 'janitor'))
   }
 
   /** Long after everything healed, a ready job is not left lying. */
   #checkPickUp(): void {
-    if (this.#time.nowMs < FAULT_PHASE_MS + SETTLED_AFTER_MS) return
+    if (this.#time.nowMs < this.#phases.faultMs + SETTLED_AFTER_MS) return
     if (this.#hybrid !== null) {
       this.#checkDispatch()
       return
@@ -325,7 +352,7 @@ export class Simulation {
   }
 
   #isDone(): boolean {
-    if (this.#time.nowMs < FAULT_PHASE_MS + 9_000) return false
+    if (this.#time.nowMs < this.#phases.faultMs + this.#phases.quietMs) return false
     for (const { status } of this.#world.jobs.values()) if (!isFinal(status)) return false
     return this.#hybrid?.isEmpty ?? true
   }
@@ -387,6 +414,21 @@ export class Simulation {
         this.#checker.fail('no-tick-missed', `ticks ${tick} and ${next} are not a second apart`)
       }
     }
+  }
+}
+
+/** Each seed switches whole classes on and off; with a focus it has those of the focus. */
+function faultsOf(random: Random, focus: Focus | null, kind: SimStore): ReadonlySet<FaultKind> {
+  const kinds: readonly FaultKind[] = kind === 'hybrid' ? [...FAULT_KINDS, ...REDIS_FAULT_KINDS] : FAULT_KINDS
+  return new Set(kinds.filter((one) => (focus === null ? random.chance(0.65) : focus.faults[one] !== undefined)))
+}
+
+function oddsFor(focus: Focus | null): (call: string) => CallOdds {
+  if (focus !== null) return (call) => ({ ...MILD_ODDS, ...focus.calls[call] })
+  return (call) => {
+    const times = ODD_CALLS[call] ?? 1
+    const { delayed, doubled } = USUAL_ODDS
+    return times === 1 ? USUAL_ODDS : { ...USUAL_ODDS, delayed: delayed * times, doubled: doubled * times }
   }
 }
 

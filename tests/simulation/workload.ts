@@ -2,6 +2,7 @@
 // may be lost, its process may crash in the middle. The ledger notes what the actor was told.
 import type { AnyJob, BatchId, JobId, Millrace } from '../../src/index.ts'
 import type { EnqueueOptions } from '../../src/index.ts'
+import type { Focus } from './focus.ts'
 import { STEPS } from './jobs.ts'
 import type { JobKind, SimInput, Step } from './jobs.ts'
 import type { Ledger } from './ledger.ts'
@@ -22,6 +23,37 @@ export const SCHEDULE = 'every-second'
 export const LIMITED_KEYS = ['red', 'green'] as const
 const GROUPS = ['g1', 'g2', 'g3']
 const UNIQUE_KEYS = ['u1', 'u2']
+
+/** Plain jobs, many at a time, of which some are cancelled soon. */
+export function planFocused(random: Random, ledger: Ledger, durationMs: number, focus: Focus): readonly Act[] {
+  const acts: Act[] = []
+  const add = (name: string, run: Act['run']): void => {
+    acts.push({ atMs: random.next() * durationMs, name, run })
+  }
+  const line = (): Line => {
+    const options = random.chance(0.2) ? { priority: random.pick([5, 300]) } : {}
+    return [
+      ['plain', options],
+      [random.pick(focus.steps), random.pick(focus.steps)],
+    ]
+  }
+  for (let count = 40; count > 0; count--) {
+    const own = line()
+    add('enqueue', ({ mill, jobs }) =>
+      asked(ledger, async (no) => (await mill.enqueue(jobs.plain, { no, steps: own[1] } as never, own[0][1])).id),
+    )
+  }
+  for (let count = 14; count > 0; count--) {
+    add('enqueue many', enqueueLines(Array.from({ length: random.int(4, 8) }, line), ledger))
+  }
+  for (let count = focus.cancels; count > 0; count--) {
+    add('cancel', async ({ mill }) => {
+      const last = [...ledger.acknowledged()].slice(-20)
+      if (last.length > 0) await mill.jobs.cancel(random.pick(last))
+    })
+  }
+  return acts.sort((one, other) => one.atMs - other.atMs)
+}
 
 export function planWorkload(random: Random, ledger: Ledger, durationMs: number): readonly Act[] {
   const acts: Act[] = []
@@ -110,9 +142,16 @@ function draw(random: Random): readonly [JobKind, EnqueueOptions] {
   return ['plain', options]
 }
 
+/** The kind of a job with its options, and what its runs do. */
+type Line = readonly [readonly [JobKind, EnqueueOptions], readonly Step[]]
+
 export function enqueueMany(random: Random, ledger: Ledger, count: number): Pick<Act, 'name' | 'run'> {
   const lines = Array.from({ length: count }, () => [draw(random), stepsOf(random)] as const)
-  const run: Act['run'] = async ({ mill, jobs }) => {
+  return { name: 'enqueue many', run: enqueueLines(lines, ledger) }
+}
+
+function enqueueLines(lines: readonly Line[], ledger: Ledger): Act['run'] {
+  return async ({ mill, jobs }) => {
     const requests = lines.map(() => ledger.request())
     try {
       const entries = lines.map(([[kind, options], steps], index) => {
@@ -129,7 +168,6 @@ export function enqueueMany(random: Random, ledger: Ledger, count: number): Pick
       throw error
     }
   }
-  return { name: 'enqueue many', run }
 }
 
 function enqueueBatch(random: Random, ledger: Ledger): Act['run'] {

@@ -122,7 +122,7 @@ export class Epochs {
   async #flip(request: FlipRequest, triesLeft = OPEN_TRIES): Promise<void> {
     const { runtime, ledger, view, onNews } = this.#options
     const rows = await ledger.flip(request)
-    runtime.failpoint('hybrid.after-flip')
+    if (rows.length > 0) runtime.failpoint('hybrid.after-flip')
     for (const row of rows) {
       view.learnRow(row)
       if (row.mode === 'token') await this.#open(row, triesLeft)

@@ -40,9 +40,7 @@ export function memoryLedger(world: World, state: LedgerState): Ledger {
   return {
     register: async (worker) => {
       await workers.register(worker)
-      if (!state.epochSeen.has(worker.id)) {
-        state.epochSeen.set(worker.id, isPlanted('hybrid-born-adopted') ? state.counter : 0)
-      }
+      if (!state.epochSeen.has(worker.id)) state.epochSeen.set(worker.id, 0)
     },
     dispatch: (queues) => atom(() => newsOf(world, state, queues)),
     async beat(request) {

@@ -263,7 +263,7 @@ function holderOf(note = ''): WorkerId | null {
   return at < 0 ? null : (note.slice(0, at) as WorkerId) // noted by `take`
 }
 
-function isHeldBy(note: string | undefined, session: string): boolean {
+export function isHeldBy(note: string | undefined, session: string): boolean {
   return note?.startsWith(`${session}/`) === true
 }
 

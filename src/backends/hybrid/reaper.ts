@@ -2,7 +2,6 @@
 // those that PostgreSQL does not call alive: in the other order a session that was born in between would be taken for dead.
 // Their tokens become rows of the dead session in PostgreSQL, where the rescuer settles them as those of any dead worker.
 import type { WorkerId } from '../../core/job.ts'
-import { isPlanted } from '../../core/planted.ts'
 import type { Hybrid } from './hybrid.ts'
 import type { EpochTag } from './ports.ts'
 import { refOf } from './token-text.ts'
@@ -31,8 +30,7 @@ export async function buryDead(
 async function bury(hybrid: Hybrid, queue: string, tag: EpochTag, session: WorkerId): Promise<void> {
   let cursor = '0'
   do {
-    const c = isPlanted('hybrid-dead-not-fenced') ? 0 : ('dead' as const)
-    const request = { session, c, cursor }
+    const request = { session, c: 'dead', cursor } as const
     const page = await hybrid.calls.gated(queue, tag, (race) => race.holdings(queue, tag, request))
     if (page === undefined) return
     if (page.fields.length > 0) await hybrid.ledger.bequeath(session, page.fields.map(refOf))

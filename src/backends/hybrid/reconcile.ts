@@ -36,7 +36,7 @@ export class Reconciler {
     const nowMs = runtime.clock.monoMs()
     this.#marks.push({ atMs: nowMs, next })
     const aged = this.#marks.findLast(({ atMs }) => nowMs - atMs >= 2 * times.reconcileMs)
-    const below = isPlanted('hybrid-reconcile-too-early') ? next : (aged?.next ?? 0)
+    const below = aged?.next ?? 0
     while (this.#marks.length > 1 && nowMs - this.#marks[1]!.atMs >= 2 * times.reconcileMs) this.#marks.shift()
     const rows = [...queues]
     let moved = 0
