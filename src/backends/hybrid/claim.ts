@@ -181,7 +181,7 @@ async function admit(
   leaseMs: number | undefined,
 ): Promise<readonly ClaimedJob[]> {
   const { inFlight } = session
-  const isConfirmed = leaseMs !== undefined || hybrid.isConfirmed(own.name)
+  const isConfirmed = leaseMs !== undefined || hybrid.needsConfirmation(own.name)
   const sinceMs = hybrid.threadMonoMs()
   for (const { job, field } of read) {
     inFlight.add({ jobId: job.id, lease: job.lease, queueIndex: own.index, field }, sinceMs)

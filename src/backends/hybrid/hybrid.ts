@@ -28,6 +28,8 @@ export interface HybridParts {
 }
 
 const GATE_POLL_MS = 5
+/** Scripts may not ask who the server is (ACL, managed Redis): an old copy of it would hand tokens out a second time. */
+const NAMELESS = '-'
 const REFRESH_MS = 250
 
 export class Hybrid {
@@ -105,6 +107,11 @@ export class Hybrid {
     if (this.#isConnected) return
     await this.race.start()
     this.#isConnected = true
+  }
+
+  /** A start of this queue is put down in PostgreSQL first: asked for, or because its Redis does not say who it is. */
+  needsConfirmation(queue: string): boolean {
+    return this.isConfirmed(queue) || this.view.row(queue)?.redisId === NAMELESS
   }
 
   window(): number {
