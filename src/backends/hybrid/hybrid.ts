@@ -168,7 +168,11 @@ export class Hybrid {
   }
 
   #changed(queue: string): void {
-    for (const session of this.sessions.all()) session.queues.get(queue)?.changedTo(this.view.row(queue)?.epoch ?? 0)
+    for (const session of this.sessions.all()) {
+      const own = session.queues.get(queue)
+      // A server that took over may have forgotten what became of a run, and still call it ours.
+      if (own?.changedTo(this.view.row(queue)?.epoch ?? 0)) session.isDoubtful = true
+    }
     this.watch.wake()
     this.bells.ring(readyTopic(queue))
   }
