@@ -1,7 +1,6 @@
 // The hybrid on servers as people have them: a Redis Cluster, Sentinel, TLS with a user who may do little, PgBouncer, a
 // PostgreSQL with a standby. Real processes; in the middle of each run something breaks.
-import { cpSync, readFileSync, readdirSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync, readdirSync } from 'node:fs'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createLink } from '../../src/backends/redis/ioredis-link.ts'
 import { silentLogger } from '../../src/index.ts'
@@ -12,6 +11,7 @@ import { freshDatabase, sharedPostgres } from '../support/postgres-server.ts'
 import { STANDBY_NAME, startPostgresPair } from '../support/postgres-standby.ts'
 import type { PostgresPair } from '../support/postgres-standby.ts'
 import { startRedisCluster } from '../support/redis-cluster.ts'
+import { startReplicaOf } from '../support/redis-replica.ts'
 import { startRedisSentinels } from '../support/redis-sentinel.ts'
 import { startRedis } from '../support/redis-server.ts'
 import { startRedisTls } from '../support/redis-tls.ts'
@@ -139,24 +139,26 @@ describe('TLS and a user who may do little', () => {
 
 describe('a Redis that does not say who it is', () => {
   test('H2 tokens that an old copy hands out a second time are not started: claims are confirmed there', async () => {
-    const redis = own(await startRedis())
-    await redis.command('ACL', 'SETUSER', 'app', 'on', '>secret', '~*', '&*', '+@all', '-info')
+    const first = own(await startRedis())
+    const copy = own(await startReplicaOf(first))
+    for (const server of [first, copy]) {
+      await server.command('ACL', 'SETUSER', 'app', 'on', '>secret', '~*', '&*', '+@all', '-info')
+    }
+    const proxy = await startTcpProxy(first.port)
+    onTestFinished(() => proxy.close())
     const url = await useDatabase()
-    const run = await openRun({ url, redis: redis.url.replace('//', '//app:secret@') })
-    await run.flow(200)
+    const run = await openRun({ url, redis: `redis://app:secret@127.0.0.1:${proxy.port}` })
+    await run.flow(100)
     expect(await flowsThroughRedis(url, ['faults'])).toMatchObject([{ redis: '-' }])
-    // Tokens that wait now are taken later: the copy does not know of that.
+    // Tokens that wait now are taken later: the copy does not hear of that.
     for (const worker of run.workers) worker.signal('SIGSTOP')
     await run.flow(50)
-    const data = join(redis.dir, 'appendonlydir')
-    const copy = join(redis.dir, 'old')
-    cpSync(data, copy, { recursive: true })
+    await copy.caughtUp()
+    await copy.promote()
     for (const worker of run.workers) worker.signal('SIGCONT')
-    await run.flow(300)
-    await redis.kill()
-    rmSync(data, { recursive: true })
-    cpSync(copy, data, { recursive: true })
-    await redis.restart()
+    await run.flow(200)
+    proxy.retarget(copy.port)
+    proxy.resetAll()
     await run.flow(200)
     expect(await run.finish(url)).toMatchObject(CLEAN)
   })

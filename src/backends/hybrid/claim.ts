@@ -144,7 +144,10 @@ async function takeFrom(hybrid: Hybrid, session: Session, ask: Ask, basket: Bask
   else if (reply.kind === 'dup') session.suspect(own)
   else if (reply.kind === 'dead') basket.refused = 'worker-dead'
   else if (reply.texts.length > 0) {
-    const read = reply.texts.map((text) => readToken(text, ask.name))
+    // An old copy of a Redis that does not say who it is hands out what already runs here.
+    const read = reply.texts
+      .map((text) => readToken(text, ask.name))
+      .filter(({ job }) => !session.inFlight.has(job.lease))
     basket.jobs.push(...(await admit(hybrid, session, own, read, epoch, ask.leaseMs)))
   }
 }
