@@ -4,13 +4,15 @@ import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { onTestFinished } from 'vitest'
+import type { Millrace } from '../../src/index.ts'
 import type { StoreSettings } from '../postgres/faults/fixtures/protocol.ts'
-import { ackedIn, balance, liveJobs } from '../postgres/faults/ledger.ts'
+import { ackedIn, balance, balanceOf, liveJobs } from '../postgres/faults/ledger.ts'
 import type { Balance } from '../postgres/faults/ledger.ts'
 import { startProducer, startWorker } from '../postgres/faults/start-process.ts'
 import type { Books, FaultProcess } from '../postgres/faults/start-process.ts'
-import { until } from '../support/until.ts'
+import { booksOf, liveIn } from '../redis/faults/books.ts'
 import { runDirectory } from '../support/run-directory.ts'
+import { until } from '../support/until.ts'
 
 export interface TopologyRun {
   readonly books: Books
@@ -20,8 +22,10 @@ export interface TopologyRun {
   /** Resolves when so many more jobs were acknowledged. */
   flow(jobs: number): Promise<void>
   addWorker(): Promise<FaultProcess>
-  /** Ends the producer, waits until nothing is left to do, and compares. */
+  /** Ends the producer, waits until nothing is left to do, and compares with what this PostgreSQL says. */
   finish(url: string): Promise<Balance>
+  /** The same on Redis alone. */
+  finishOn(mill: Millrace): Promise<Balance>
 }
 
 /** Short enough for a test, and long enough for a machine with other things to do. */
@@ -66,6 +70,11 @@ export async function openRun(stores: StoreSettings): Promise<TopologyRun> {
         await until('everything to drain', async () => (await liveJobs(client)) === 0, { withinMs: DRAIN_MAX_MS })
         return balance(client, books)
       })
+    },
+    async finishOn(mill) {
+      await producer.stop()
+      await until('everything to drain', async () => (await liveIn(mill)) === 0, { withinMs: DRAIN_MAX_MS })
+      return balanceOf(await booksOf(mill), books)
     },
   }
 }
