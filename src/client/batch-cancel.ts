@@ -21,7 +21,7 @@ export async function cancelBatchJobs(
     let left = 0
     let cursor: string | undefined
     do {
-      const request = { limit: LIMITS.pageSizeMax, ...(cursor !== undefined && { cursor }) }
+      const request = { limit: LIMITS.pageSizeMax, isFresh: true, ...(cursor !== undefined && { cursor }) }
       const page = await query.list({ batch, status: LIVE }, request)
       const refs = page.items.filter((job) => !job.cancelRequested).map(({ id }) => ({ id, connection }))
       const answers = await ending.cancel(refs, 'its batch was cancelled')

@@ -174,7 +174,7 @@ async function replayMany(
   let cursor: string | undefined
   do {
     const size = Math.min(LIMITS.pageSizeMax, limit - matched, perSecond)
-    const request = { limit: size, ...(cursor !== undefined && { cursor }) }
+    const request = { limit: size, isFresh: true, ...(cursor !== undefined && { cursor }) }
     const page = await retryStore(runtime, () => backend.query.list(stored, request))
     matched += page.items.length
     cursor = page.nextCursor

@@ -37,6 +37,8 @@ export interface JobFilter {
 export interface PageRequest {
   readonly limit: number
   readonly cursor?: string
+  /** Something is changed by what it says: never from a replica, which may lag. */
+  readonly isFresh?: boolean
 }
 
 export interface Page<Item> {

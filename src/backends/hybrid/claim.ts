@@ -151,7 +151,10 @@ async function takeFrom(hybrid: Hybrid, session: Session, ask: Ask, basket: Bask
   else if (reply.kind === 'dead') basket.refused = 'worker-dead'
   else if (reply.texts.length > 0) {
     hybrid.tally.add(ask.name, 'taken', reply.texts.length)
-    const read = reply.texts.map((text) => readToken(text, ask.name))
+    // An old copy of a Redis that does not say who it is hands out what already runs here.
+    const read = reply.texts
+      .map((text) => readToken(text, ask.name))
+      .filter(({ job }) => !session.inFlight.has(job.lease))
     basket.jobs.push(...(await admit(hybrid, session, own, read, epoch, ask.leaseMs)))
   }
 }
@@ -188,7 +191,7 @@ async function admit(
   leaseMs: number | undefined,
 ): Promise<readonly ClaimedJob[]> {
   const { inFlight } = session
-  const isConfirmed = leaseMs !== undefined || hybrid.isConfirmed(own.name)
+  const isConfirmed = leaseMs !== undefined || hybrid.needsConfirmation(own.name)
   const sinceMs = hybrid.threadMonoMs()
   for (const { job, field } of read) {
     inFlight.add(flightOf(job, own.index, field), sinceMs)

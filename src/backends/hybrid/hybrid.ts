@@ -34,6 +34,8 @@ export interface HybridParts {
 }
 
 const GATE_POLL_MS = 5
+/** Scripts may not ask who the server is (ACL, managed Redis): an old copy of it would hand tokens out a second time. */
+const NAMELESS = '-'
 const REFRESH_MS = 250
 const REFRESH_ALL_MS = 10_000
 
@@ -122,6 +124,11 @@ export class Hybrid {
     this.#isConnected = true
   }
 
+  /** A start of this queue is put down in PostgreSQL first: asked for, or because its Redis does not say who it is. */
+  needsConfirmation(queue: string): boolean {
+    return this.isConfirmed(queue) || this.view.row(queue)?.redisId === NAMELESS
+  }
+
   window(): number {
     return Math.floor(this.times.window * this.windowShare)
   }
@@ -201,7 +208,11 @@ export class Hybrid {
   }
 
   #changed(queue: string): void {
-    for (const session of this.sessions.all()) session.queues.get(queue)?.changedTo(this.view.row(queue)?.epoch ?? 0)
+    for (const session of this.sessions.all()) {
+      const own = session.queues.get(queue)
+      // A server that took over may have forgotten what became of a run, and still call it ours.
+      if (own?.changedTo(this.view.row(queue)?.epoch ?? 0)) session.isDoubtful = true
+    }
     this.watch.wake()
     this.bells.ring(readyTopic(queue))
   }

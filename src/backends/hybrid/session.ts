@@ -54,12 +54,13 @@ export class SessionQueue {
     return this.#done.includes(field)
   }
 
-  /** Tokens of an epoch that is over: nobody asks for them any more. */
-  changedTo(epoch: number): void {
-    if (epoch === this.#epoch) return
+  /** Tokens of an epoch that is over: nobody asks for them any more. True when it is another. */
+  changedTo(epoch: number): boolean {
+    if (epoch === this.#epoch) return false
     this.#epoch = epoch
     this.#done = []
     this.isSuspect = false
+    return true
   }
 }
 

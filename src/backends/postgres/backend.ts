@@ -27,6 +27,7 @@ import { postgresNotes } from './notes.ts'
 import { postgresQuery } from './query.ts'
 import { postgresQueues } from './queues.ts'
 import { beginPartitions } from './retention.ts'
+import { Reads } from './reads.ts'
 import { postgresSchedules } from './schedules.ts'
 import type { PostgresStore } from './store.ts'
 import { postgresWorkers } from './workers.ts'
@@ -34,6 +35,11 @@ import { postgresWorkers } from './workers.ts'
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database`; what it leaves out comes from PGHOST, PGUSER, PGPASSWORD … */
   readonly url: string
+  /**
+   * A streaming replica of that server, for reports: lists, counts, attempts, logs, the archive. What they say may lag as it
+   * does; while it is away they come from `url`.
+   */
+  readonly replicaUrl?: string
   /** Where the tables are. Default `millrace`. */
   readonly schema?: string
   /** Connections for work, per process. Default 20; one for heartbeats, one for hints and two per worker come on top. */
@@ -47,6 +53,9 @@ export interface PostgresOptions {
 }
 
 const POOL_MAX = 20
+const REPLICA_POOL_MAX = 4
+/** Shorter than for the primary: there is somebody else to ask. */
+const REPLICA_CONNECT_TIMEOUT_MS = 2_000
 const CONNECT_TIMEOUT_MS = 10_000
 const STATEMENT_TIMEOUT_MS = 30_000
 const LOCK_TIMEOUT_MS = 5_000
@@ -127,6 +136,7 @@ function build(options: PostgresOptions): Built {
   }
   const runtime = createRuntime({ clock, logger })
   const connections = new Connections(connecting)
+  const reads = new Reads({ primary: connections, replica: replicaOf(options, connecting), logger })
   const self = runtime.newId()
   const doorbell: Doorbell = new Doorbell({
     clock,
@@ -144,7 +154,7 @@ function build(options: PostgresOptions): Built {
     onPayload: (payload) => doorbell.heard(payload),
     onBack: () => doorbell.ringEverything(),
   })
-  const store: PostgresStore = { connections, schema, doorbell, clock, logger }
+  const store: PostgresStore = { connections, reads, schema, doorbell, clock, logger }
   const cycle = createCycle(store)
   const backend: Backend & Diagnosable = {
     jobs: postgresJobs(store, cycle),
@@ -161,12 +171,14 @@ function build(options: PostgresOptions): Built {
     inside: createInside(schema),
     async start() {
       connections.open()
+      reads.open()
       try {
         await connections.with('start', (client) =>
           ensureSchema({ client, url, schema, migrate: options.migrate ?? 'auto', logger }),
         )
         await beginPartitions(store)
       } catch (error) {
+        await reads.close()
         await connections.close()
         throw error
       }
@@ -174,12 +186,24 @@ function build(options: PostgresOptions): Built {
     async stop() {
       // The last hint of a process that ends at once after its last insert.
       await listener.sendNow(doorbell.takePending())
+      await reads.close()
       if (!(await connections.close())) return
       doorbell.close()
       await listener.close()
     },
   }
   return { backend, store, connecting }
+}
+
+function replicaOf({ replicaUrl }: PostgresOptions, primary: ConnectionOptions): Connections | undefined {
+  if (replicaUrl === undefined) return undefined
+  return new Connections({
+    ...primary,
+    url: replicaUrl,
+    poolMax: Math.min(primary.poolMax, REPLICA_POOL_MAX),
+    connectTimeoutMs: REPLICA_CONNECT_TIMEOUT_MS,
+    applicationName: `${primary.applicationName} reports`,
+  })
 }
 
 function beatOptions(options: ConnectionOptions, schema: string): BeatOptions {
@@ -209,10 +233,14 @@ function beatModule(): string {
   return new URL(file, import.meta.url).href
 }
 
+const KNOWN = ['url', 'replicaUrl', 'schema', 'poolMax', 'migrate', 'applicationName', 'logger', 'clock']
+
 function check(options: PostgresOptions): PostgresOptions {
-  checkKnownOptions(options, ['url', 'schema', 'poolMax', 'migrate', 'applicationName', 'logger', 'clock'], 'postgres')
-  const { url, poolMax = POOL_MAX, migrate = 'auto' } = options
+  checkKnownOptions(options, KNOWN, 'postgres')
+  const { url, replicaUrl, poolMax = POOL_MAX, migrate = 'auto' } = options
   if (typeof url !== 'string' || url === '') throw invalidOption('url', url, "'postgres://user:password@host/database'")
+  if (replicaUrl !== undefined && (typeof replicaUrl !== 'string' || replicaUrl === ''))
+    throw invalidOption('replicaUrl', replicaUrl, "'postgres://user:password@replica/database'")
   if (!Number.isInteger(poolMax) || poolMax < 1 || poolMax > 500) throw invalidOption('poolMax', poolMax, '1 … 500')
   if (migrate !== 'auto' && migrate !== 'check') throw invalidOption('migrate', migrate, "'auto' or 'check'")
   return options

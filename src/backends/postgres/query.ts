@@ -1,17 +1,19 @@
 // Reading: pages by id, newest first, from the tables the filter allows, with a time limit of their own. Never on the
-// hot path: no index serves a filter alone but those that retention and dead letters need anyway.
+// hot path: no index serves a filter alone but those that retention and dead letters need anyway. What people look at comes
+// from the replica, where there is one; `get`, by which callers decide, never does.
 import type { PoolClient } from 'pg'
 import type { AttemptError } from '../../core/attempt-error.ts'
 import { JOB_STATUSES } from '../../core/job.ts'
 import type { AttemptRow, AttemptStatus, JobId, JobStatus, LeaseNumber, LogLine, WorkerId } from '../../core/job.ts'
 import { LIMITS } from '../../core/limits.ts'
 import type { JobFilter, JobQuery, QueueCounts } from '../../store/job-query.ts'
+import type { Connections } from './connections.ts'
 import type { Value } from './rows-query.ts'
 import { badCursor } from './cursor.ts'
 import { parseRecord, RECORD_COLUMNS } from './records.ts'
 import { createArchived } from './retention.ts'
 import { sqlText } from './sql-text.ts'
-import { prepared } from './store.ts'
+import { prepared, reporting } from './store.ts'
 import type { PostgresStore } from './store.ts'
 import { uuidArray } from './wire.ts'
 import { AUDIT, wordOf } from './words.ts'
@@ -22,9 +24,9 @@ const LIST_TIMEOUT_MS = 10_000
 
 export function postgresQuery(store: PostgresStore): JobQuery {
   const get = prepared(store, 'query.get', `select ${RECORD_COLUMNS} from millrace.records_of($1) r`)
-  const counts = prepared(store, 'query.counts', COUNTS_SQL)
-  const attempts = prepared(store, 'query.attempts', ATTEMPTS_SQL)
-  const logs = prepared(
+  const counts = reporting(store, 'query.counts', COUNTS_SQL)
+  const attempts = reporting(store, 'query.attempts', ATTEMPTS_SQL)
+  const logs = reporting(
     store,
     'query.logs',
     `select millrace.ms_of(l.at), l.attempt, l.level, l.message from millrace.job_lines l where l.job_id = $1 order by l.lease, l.line_no`,
@@ -40,9 +42,9 @@ export function postgresQuery(store: PostgresStore): JobQuery {
       const limit = Math.min(page.limit, LIMITS.pageSizeMax)
       if (page.cursor !== undefined && !/^[0-9a-f-]{36}$/i.test(page.cursor)) throw badCursor(page.cursor)
       const { text, values } = listQuery(filter, limit + 1, page.cursor)
-      const rows = await store.connections.with('query.list', (client) =>
-        readOnly(client, sqlText(text, store.schema), values),
-      )
+      const read = (connections: Connections) =>
+        connections.with('query.list', (client) => readOnly(client, sqlText(text, store.schema), values))
+      const rows = await (page.isFresh ? read(store.connections) : store.reads.from(read))
       const items = rows.map(parseRecord)
       if (items.length <= limit) return { items }
       return { items: items.slice(0, limit), nextCursor: items[limit - 1]!.id }

@@ -7,7 +7,8 @@ import type { JobQuery } from '../../store/job-query.ts'
 import type { JobStore, PruneRule, RetainReply } from '../../store/ports.ts'
 import type { Value } from './rows-query.ts'
 import { parseRecord, RECORD_COLUMNS, RECORD_WIDTH } from './records.ts'
-import { prepared } from './store.ts'
+import type { Connections } from './connections.ts'
+import { prepared, statement } from './store.ts'
 import type { PostgresStore } from './store.ts'
 import { bigintArray, intArray, textArray, uuidArray } from './wire.ts'
 import { ENDED } from './words.ts'
@@ -60,15 +61,20 @@ export async function beginPartitions(store: PostgresStore): Promise<void> {
 }
 
 export function createArchived(store: PostgresStore): NonNullable<JobQuery['archived']> {
-  const archived = prepared(
+  const one = statement(
     store,
     'query.archived',
     `select ${RECORD_COLUMNS}, to_json(r.parents)::text from millrace.archived_of($1) r`,
   )
+  const found = async (connections: Connections, ids: readonly JobId[]) =>
+    new Map((await connections.run(one, [uuidArray(ids)])).map((row) => [row[0], parseArchived(row)] as const))
   return async (ids) => {
     if (ids.length === 0) return []
-    const found = new Map((await archived(uuidArray(ids))).map((row) => [row[0], parseArchived(row)] as const))
-    return ids.map((id) => found.get(id) ?? null)
+    const known = await store.reads.from((connections) => found(connections, ids))
+    const missing = store.reads.mayLag ? ids.filter((id) => !known.has(id)) : []
+    // On its way to the replica it would seem to be nowhere: no longer a job, and not in the archive yet.
+    const late = missing.length === 0 ? known : await found(store.connections, missing)
+    return ids.map((id) => known.get(id) ?? late.get(id) ?? null)
   }
 }
 
