@@ -75,7 +75,7 @@ describe('a Redis Cluster of three masters', () => {
       const node = await cluster.nodeOf('millrace:{a}:state')
       const [gone] = before.filter(({ queue }) => queue === 'a')
       await node.kill()
-      await run.flow(600)
+      await run.flow(400)
       if (fullCoverage === 'no') await onlyGone(url, before, gone!.redis)
       await node.restart({ keepData: false })
       await cluster.ready()
