@@ -146,8 +146,12 @@ describe('the store', () => {
   })
 
   test('of the file may have options of its own', async () => {
-    const { store } = await chosen({}, {}, { postgres: { url: A, poolMax: 3, migrate: 'check' }, schema: 'jobs' })
-    expect(store).toMatchObject({ server: { url: A, poolMax: 3, migrate: 'check', schema: 'jobs' } })
+    const { store } = await chosen(
+      {},
+      {},
+      { postgres: { url: A, replicaUrl: B, poolMax: 3, migrate: 'check' }, schema: 'jobs' },
+    )
+    expect(store).toMatchObject({ server: { url: A, replicaUrl: B, poolMax: 3, migrate: 'check', schema: 'jobs' } })
   })
 
   test('the schema follows the same order', async () => {

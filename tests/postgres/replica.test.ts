@@ -148,3 +148,8 @@ test('H6 a read that the time limit ended on the replica is not made again on th
   expect(await reads.from(failing('57P01'))).toBe('answer')
   expect(asked).toEqual(['replica', 'replica', 'primary', 'replica', 'primary', 'primary'])
 })
+
+test('H6 an address that is none is refused before anything starts, by the name of its option', () => {
+  const wrong = () => postgres({ url: 'postgres://a@b/c', replicaUrl: 'replica.example.com' })
+  expect(wrong).toThrow(/^replicaUrl is not an address/)
+})

@@ -10,7 +10,7 @@ import type { Backend, Capabilities } from '../../store/ports.ts'
 import type { Ledger } from './ledger-port.ts'
 import { postgresBatches } from './batches.ts'
 import type { BeatOptions } from './beat.ts'
-import { BEAT_MAX_MS, Connections } from './connections.ts'
+import { BEAT_MAX_MS, checkUrl, Connections } from './connections.ts'
 import type { ConnectionOptions } from './connections.ts'
 import { createCycle } from './cycle.ts'
 import { diagnosePostgres } from './diagnose.ts'
@@ -239,8 +239,7 @@ function check(options: PostgresOptions): PostgresOptions {
   checkKnownOptions(options, KNOWN, 'postgres')
   const { url, replicaUrl, poolMax = POOL_MAX, migrate = 'auto' } = options
   if (typeof url !== 'string' || url === '') throw invalidOption('url', url, "'postgres://user:password@host/database'")
-  if (replicaUrl !== undefined && (typeof replicaUrl !== 'string' || replicaUrl === ''))
-    throw invalidOption('replicaUrl', replicaUrl, "'postgres://user:password@replica/database'")
+  if (replicaUrl !== undefined) checkUrl(replicaUrl, 'replicaUrl')
   if (!Number.isInteger(poolMax) || poolMax < 1 || poolMax > 500) throw invalidOption('poolMax', poolMax, '1 … 500')
   if (migrate !== 'auto' && migrate !== 'check') throw invalidOption('migrate', migrate, "'auto' or 'check'")
   return options

@@ -241,10 +241,10 @@ export class Connections {
 }
 
 /** Without its text in the message: it may hold a password. */
-function checkUrl(url: string): void {
+export function checkUrl(url: string, option = 'url'): void {
   const fail = (): never => {
-    const message = 'url is not an address like postgres://user:password@host:5432/database'
-    throw new MillraceError('INVALID_OPTION', message, { details: { option: 'url' } })
+    const message = `${option} is not an address like postgres://user:password@host:5432/database`
+    throw new MillraceError('INVALID_OPTION', message, { details: { option } })
   }
   if (!/^(?:postgres(?:ql)?:\/\/|socket:|\/)/i.test(url)) fail()
   try {
