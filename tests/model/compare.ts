@@ -1,10 +1,11 @@
 // After every command: does the store show what the model says?
 import { expect } from 'vitest'
 import { JOB_STATUSES } from '../../src/core/job.ts'
+import type { StoredJob } from '../../src/core/job.ts'
 import type { Backend } from '../../src/store/ports.ts'
 import { allPages } from '../conformance/dump.ts'
 import { place } from '../conformance/world.ts'
-import { batchCounts, hasEnded } from './state.ts'
+import { batchCounts, freeKey, hasEnded } from './state.ts'
 import type { Model, ModelJob } from './state.ts'
 
 export async function compare(model: Model, backend: Backend): Promise<void> {
@@ -24,6 +25,7 @@ export async function compare(model: Model, backend: Backend): Promise<void> {
   }))
   // Newest first is checked by the conformance suite: a store may go by insert or by id.
   expect(shown.toSorted(byId)).toEqual(model.jobs.map(expected).toSorted(byId))
+  noteDispatched(model, stored)
   for (const batch of model.batches) {
     const record = await backend.batches.get(batch.id)
     expect(record?.counts).toEqual(batchCounts(model, batch.id))
@@ -40,6 +42,18 @@ export async function compare(model: Model, backend: Backend): Promise<void> {
     expect(JOB_STATUSES.map((status) => told[status])).toEqual(recount)
   }
   await compareDue(model, backend)
+}
+
+/**
+ * Where a backend dispatches (docs/backend-contract.md §10) it decides itself when: from then on a job cannot be replaced, as if
+ * it ran, and a key `until-started` is free. Everything else is as for a job that is queued.
+ */
+function noteDispatched(model: Model, stored: readonly Pick<StoredJob, 'id' | 'status'>[]): void {
+  const dispatched = new Set(stored.filter(({ status }) => status === 'dispatched').map(({ id }) => id))
+  for (const job of model.jobs) {
+    job.isDispatched = dispatched.has(job.id)
+    if (job.isDispatched && job.unique?.mode === 'until-started') freeKey(model, job)
+  }
 }
 
 function byId(a: { readonly id: string }, b: { readonly id: string }): number {

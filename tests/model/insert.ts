@@ -49,6 +49,7 @@ function write(model: Model, request: NewJob): InsertResult {
     maxAttempts: request.maxAttempts!,
     status: 'moving',
     waitsFor: null,
+    isDispatched: false,
     place: 0,
     runAtMs: model.nowMs + (request.delayMs ?? 0),
     attemptCount: 0,
@@ -77,6 +78,7 @@ function replace(model: Model, request: NewJob, holderId: JobId): boolean {
   const holder = findJob(model, holderId)
   const way = request.unique!.onDuplicate
   if (way === 'keep' || holder === undefined || hasEnded(holder) || holder.status === 'running') return false
+  if (holder.isDispatched) return false
   holder.payload = request.payload
   holder.touched = true
   if (way === 'replace') return true

@@ -24,6 +24,8 @@ export interface ModelJob {
   /** `moving`: between two places, inside one step. */
   status: JobStatus | 'moving'
   waitsFor: WaitReason | null
+  /** Queued, and with its token elsewhere already: only a backend that dispatches has this. */
+  isDispatched: boolean
   /** In whatever line it stands. */
   place: number
   runAtMs: number

@@ -21,6 +21,8 @@ export interface Focus {
   readonly everyoneLeads: boolean
   /** How long Redis has to fail before somebody stops asking it. */
   readonly breakerMs: number
+  /** How long things go wrong. */
+  readonly faultMs: number
   /** Of processes at failpoints, as a multiple of what is usual. */
   readonly crashes: number
 }
@@ -30,7 +32,15 @@ const LOSSES = { 'request-lost': 1, 'reply-lost': 1, 'hint-lost': 1 } as const
 const CRASHES = { 'crash-at-failpoint': 1 } as const
 const SHORT: readonly Step[] = ['sync', 'ok', 'ok', 'slow']
 const LONG: readonly Step[] = ['ok', 'slow', 'slow', 'very-slow']
-const PLAIN = { calls: {}, steps: SHORT, cancels: 0, everyoneLeads: true, breakerMs: 250, crashes: 0.2 } as const
+const PLAIN = {
+  calls: {},
+  steps: SHORT,
+  cancels: 0,
+  everyoneLeads: true,
+  breakerMs: 250,
+  faultMs: 5_000,
+  crashes: 0.2,
+} as const
 
 export const FOCUSES: readonly Focus[] = [
   {
@@ -91,10 +101,12 @@ export const FOCUSES: readonly Focus[] = [
     ...PLAIN,
     name: 'workers die and are given up, by several at once',
     finds: ['hybrid-reap-live'],
-    faults: { ...NETWORK, ...LOSSES, ...CRASHES, crash: 4, pause: 4, partition: 3 },
+    faults: { ...NETWORK, ...LOSSES, ...CRASHES, crash: 6, pause: 4, partition: 3 },
     calls: { 'redis.take': { delayed: 0.05, delayMs: [100, 4_000] }, 'redis.holdings': { delayed: 0.1 } },
     steps: LONG,
-    crashes: 3,
+    crashes: 1,
+    // A ttl has to pass before anybody is given up.
+    faultMs: 8_000,
   },
   {
     ...PLAIN,

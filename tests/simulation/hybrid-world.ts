@@ -13,6 +13,7 @@ import { HYBRID_TIMES } from '../../src/backends/hybrid/times.ts'
 import type { HybridTimes } from '../../src/backends/hybrid/times.ts'
 import type { World } from '../../src/backends/memory/world.ts'
 import type { Backend } from '../../src/store/ports.ts'
+import type { LeadReply, LeadRequest } from '../../src/store/worker-store.ts'
 import type { Checker } from './checker.ts'
 import type { FaultKind } from './faults.ts'
 import type { Focus } from './focus.ts'
@@ -94,7 +95,7 @@ export class HybridWorld {
     this.#processes.push({ process, hybrid })
     return process.watchBeats({
       ...backend,
-      upkeep: (request) => backend.upkeep!(this.#everyoneLeads ? { ...request, isLeading: () => true } : request),
+      workers: this.#everyoneLeads ? { ...backend.workers, lead: leadAlways } : backend.workers,
       jobs: {
         ...backend.jobs,
         claim: async (request) => {
@@ -235,4 +236,9 @@ export class HybridWorld {
       },
     }
   }
+}
+
+/** Two leaders are harmless, so any number is. */
+async function leadAlways({ holder }: LeadRequest): Promise<LeadReply> {
+  return { held: true, holder, term: 1 }
 }

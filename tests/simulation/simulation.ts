@@ -44,7 +44,7 @@ export interface SimResult {
 
 /** How long things go wrong, when the operator tidies up after that, and when nothing is on its way any more. */
 const WIDE = { faultMs: 12_000, tidyMs: 8_000, quietMs: 9_000 } as const
-const FOCUSED = { faultMs: 5_000, tidyMs: 3_500, quietMs: 4_000 } as const
+const FOCUSED = { tidyMs: 3_500, quietMs: 4_000 } as const
 /** Every process killer may cost a leader lease, a ttl and a back-off, one after the other: this is many times that. */
 const LIVENESS_PHASE_MS = 300_000
 const STEPS_MAX = 60_000
@@ -78,7 +78,7 @@ export type SimStore = 'memory' | 'hybrid'
 export class Simulation {
   readonly #seed: number
   readonly #focus: Focus | null
-  readonly #phases: typeof WIDE | typeof FOCUSED
+  readonly #phases: Readonly<Record<'faultMs' | 'tidyMs' | 'quietMs', number>>
   readonly #hybrid: HybridWorld | null
   readonly #random: Random
   readonly #time: VirtualTime
@@ -97,7 +97,7 @@ export class Simulation {
     this.#seed = seed
     this.#random = createRandom(seed)
     this.#focus = kind === 'hybrid' ? focusOf(seed) : null
-    this.#phases = this.#focus === null ? WIDE : FOCUSED
+    this.#phases = this.#focus === null ? WIDE : { ...FOCUSED, faultMs: this.#focus.faultMs }
     this.#time = new VirtualTime(this.#random.fork())
     this.#net = {
       time: this.#time,

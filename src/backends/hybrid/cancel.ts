@@ -23,9 +23,10 @@ export async function cancelDispatched(
     const verdict = await cancelOne(hybrid, transition, row)
     verdicts[row.index] = verdict
     if (verdict !== 'applied') continue
-    // The request that follows for a job that runs: it does not any more.
+    // The request that follows for a job that runs: it does not any more, or is gone.
     const next = transitions[row.index + 1]
-    if (next?.edge === 'requestCancel' && next.jobId === transition.jobId) verdicts[row.index + 1] = 'stale'
+    if (next?.edge !== 'requestCancel' || next.jobId !== transition.jobId) continue
+    verdicts[row.index + 1] = transition.edge === 'remove' ? 'missing' : 'stale'
   }
   return verdicts
 }

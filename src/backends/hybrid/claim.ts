@@ -86,15 +86,24 @@ async function fillBasket(hybrid: Hybrid, session: Session, request: ClaimReques
   const fromLedger: string[] = []
   for (const name of request.queues) {
     const room = Math.min(limit - basket.jobs.length, session.inFlight.free)
-    if (room <= 0) break
+    if (room <= 0) {
+      notAsked(hybrid, name, basket)
+      continue
+    }
     const tag = hybrid.view.tag(name)
     if (hybrid.view.row(name)?.mode !== 'token' || hybrid.watch.isOpen(name)) fromLedger.push(name)
     else if (tag !== null) await takeFrom(hybrid, session, { name, tag, room, leaseMs: request.leaseMs }, basket)
     if (basket.refused !== undefined) return basket
   }
   const room = Math.min(limit - basket.jobs.length, session.inFlight.free)
+  if (room <= 0) for (const name of fromLedger) notAsked(hybrid, name, basket)
   if (fromLedger.length === 0 || room <= 0) return basket
   return claimReady(hybrid, session, request, fromLedger, room, basket)
+}
+
+/** The claim was full before it came to this queue: whether it is paused is said as far as it is known here. */
+function notAsked({ view }: Hybrid, name: string, { paused }: Basket): void {
+  if (view.row(name)?.paused === true) paused.push(name)
 }
 
 async function claimReady(
