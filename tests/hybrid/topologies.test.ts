@@ -155,7 +155,7 @@ describe('TLS and a user who may do little', () => {
     const called = scripts.flatMap((text) =>
       [...text.matchAll(/redis\.p?call\(\s*'(\w+)'/g)].map(([, name]) => name!.toLowerCase()),
     )
-    //  and  ask for the size of what is held.
+    // Status and doctor ask for the size of what is held.
     const own = ['@connection', 'eval', 'evalsha', 'subscribe', 'unsubscribe', 'hlen']
     const allowed = [...aclRules().matchAll(/\+(\S+)/g)].map(([, name]) => name)
     expect(new Set(allowed)).toEqual(new Set([...own, ...called]))
