@@ -21,7 +21,7 @@ export const millrace: System = {
       run: ({ input }) => onStart?.(input.seq),
     })
     // Beside PostgreSQL the whole backlog of a scenario may wait in Redis, as it does in every system on Redis.
-    const redis = url === undefined ? redisUrl : { url: redisUrl!, window: WINDOW }
+    const redis = url === undefined ? redisUrl : { url: redisUrl!, window: WINDOW, windowTotal: 10 * WINDOW }
     const servers = { ...(url !== undefined && { postgres: url }), ...(redisUrl !== undefined && { redis: redis! }) }
     const store = backend === 'memory' ? { backend: memory() } : servers
     const mill = await createMillrace({ jobs: [noop], ...store })
