@@ -40,6 +40,8 @@ export const PLANTED_BUGS = [
   'hybrid-cancel-without-barrier',
   'hybrid-push-twice',
   'hybrid-unborn-left',
+  'hybrid-read-heals',
+  'hybrid-busy-blind',
 ] as const
 
 export type PlantedBug = (typeof PLANTED_BUGS)[number]

@@ -51,6 +51,10 @@ const CALLS: Readonly<Record<string, (race: Race, tag: string) => Promise<Gated<
   drop: (race, tag) => race.drop(QUEUE, tag, session('z'), [fieldOf(1)], true),
   revoke: (race, tag) => race.revoke(QUEUE, tag, [fieldOf(1)]),
   audit: (race, tag) => race.audit(QUEUE, tag, 0, [fieldOf(1)]),
+  probe: async (race, tag) => {
+    const { refused, redisId } = await race.probe(QUEUE, tag)
+    return refused === null ? { refused, value: redisId } : { refused, value: null }
+  },
   config: (race, tag) => race.config(QUEUE, tag, { version: 2, paused: false, lowerLaneShare: 16 }),
 }
 const named = Object.entries(CALLS)
@@ -231,6 +235,21 @@ describe('another server', () => {
   }
 })
 
+describe('a server that refuses to write', () => {
+  test('a probe fails although Redis answers, and leaves nothing behind when it does not', async () => {
+    const server = await plainServer()
+    const { race } = await connect({ url: server.url })
+    const redisId = await race.identity(QUEUE)
+    ended.push(async () => void (await server.command('CONFIG', 'SET', 'min-replicas-to-write', 0)))
+    expect(await race.probe(QUEUE, null)).toEqual({ redisId, refused: null })
+    expect(await server.command('DBSIZE')).toBe(0)
+    expect((await race.probe(QUEUE, '1.1')).refused).toEqual({ why: 'EPOCH', redisId, epoch: '' })
+    await server.command('CONFIG', 'SET', 'min-replicas-to-write', 1)
+    await expect(race.probe(QUEUE, null)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(await race.identity(QUEUE)).toBe(redisId)
+  })
+})
+
 describe('a full memory', () => {
   test('push says full, everything else works', async () => {
     const server = await plainServer()
@@ -254,6 +273,7 @@ describe('a full memory', () => {
       isFull: false,
       backlog: bits,
     })
+    expect((await race.probe(QUEUE, tag)).refused).toBeNull()
     expect(await take(race, tag, 'a', 1, 2)).toEqual([1, 2])
     expect(await take(race, tag, 'a', 2, 1, [1])).toEqual([3])
     expect(await take(race, tag, 'a', 2, 1)).toBe('dup')

@@ -27,6 +27,8 @@ export const REDIS_FAULT_KINDS = [
   'redis-evicted',
   'redis-outage',
   'redis-full',
+  'redis-read-only',
+  'redis-other-server',
   'redis-reopened',
   'postgres-moved',
 ] as const

@@ -15,6 +15,8 @@ export interface Focus {
   readonly calls: Readonly<Record<string, Partial<CallOdds>>>
   /** What runs do, one as often as the other. */
   readonly steps: readonly Step[]
+  /** Jobs that go on for longer than anything else; one worker has a single slot. */
+  readonly longRuns: number
   /** Of jobs that were enqueued a moment ago. */
   readonly cancels: number
   /** More than one process does what a leader does, all the time. */
@@ -35,6 +37,7 @@ const LONG: readonly Step[] = ['ok', 'slow', 'slow', 'very-slow']
 const PLAIN = {
   calls: {},
   steps: SHORT,
+  longRuns: 0,
   cancels: 0,
   everyoneLeads: true,
   breakerMs: 250,
@@ -140,6 +143,22 @@ export const FOCUSES: readonly Focus[] = [
       ...CRASHES,
     },
     steps: LONG,
+  },
+  {
+    ...PLAIN,
+    name: 'Redis answers and refuses to write',
+    finds: ['hybrid-read-heals'],
+    faults: { 'redis-read-only': 1, 'hint-lost': 1 },
+    faultMs: 12_000,
+  },
+  {
+    ...PLAIN,
+    name: 'another Redis answers, and somebody is busy for longer than that matters',
+    finds: ['hybrid-busy-blind'],
+    faults: { 'redis-other-server': 2, 'hint-lost': 1 },
+    longRuns: 4,
+    // Who leads asks Redis all the time.
+    everyoneLeads: false,
   },
 ]
 

@@ -34,6 +34,9 @@ const TIMES = {
   windowTotal: 36,
 }
 
+/** The breaker, a beat, the flip, the barrier and a pass of reconcile, several times over. */
+const READ_ONLY_WAIT_MAX_MS = 5_000
+
 export class HybridWorld {
   readonly #world: World
   readonly #net: SimWorld
@@ -47,6 +50,7 @@ export class HybridWorld {
   #copies: RaceSnapshot[] = []
   readonly #isFocused: boolean
   readonly #everyoneLeads: boolean
+  #isReadOnly = false
   /** The last call of its kind per queue: a copy of it may still be on its way. */
   readonly #opens = new Map<string, OpenRequest>()
   readonly #processes: { readonly process: SimProcess; readonly hybrid: Hybrid }[] = []
@@ -146,10 +150,15 @@ export class HybridWorld {
       race.setFull(true)
       this.#net.time.at(random.int(200, 2_000), () => race.setFull(false))
     })
+    plot('redis-read-only', 2, () =>
+      this.#refuseWrites(this.#isFocused ? random.int(6_500, 8_000) : random.int(200, 4_000)),
+    )
+    // With all of its data: a failover that lost nothing.
+    plot('redis-other-server', 2, () => this.#become(`redis-${++this.#servers}`))
     // A late copy of the call that opened the epoch finds nothing there.
     plot('redis-reopened', 2, () => {
       race.flush()
-      for (const [queue, request] of this.#opens) void race.open(queue, request)
+      for (const [queue, request] of this.#opens) void race.open(queue, request).catch(() => undefined)
     })
     // A standby that has everything: nothing mints until somebody has said that it is another server.
     plot('postgres-moved', 1, () => {
@@ -174,6 +183,27 @@ export class HybridWorld {
     })
   }
 
+  /** Work has to go on meanwhile: whoever waits at the end has not waited all that time. */
+  #refuseWrites(forMs: number): void {
+    if (this.#isReadOnly) return
+    this.#isReadOnly = true
+    this.#race.refuseWrites(true)
+    this.#net.time.at(forMs, () => {
+      if (!this.#isReadOnly) return
+      if (this.#isFocused) this.#checkWaits()
+      this.#isReadOnly = false
+      this.#race.refuseWrites(false)
+    })
+  }
+
+  #checkWaits(): void {
+    for (const { id, status, updatedAtMs, readyAtMs } of this.#world.jobs.values()) {
+      const waitedMs = this.#world.nowMs() - Math.max(updatedAtMs, readyAtMs)
+      if ((status === 'queued' || status === 'dispatched') && waitedMs > READ_ONLY_WAIT_MAX_MS)
+        this.#checker.fail('pick-up', `job ${id} is ${status} for ${waitedMs} ms while Redis refuses to write`)
+    }
+  }
+
   #become(server: string): void {
     this.#server = server
     this.#race.become(server)
@@ -182,6 +212,8 @@ export class HybridWorld {
   heal(): void {
     this.#net.redisOutageUntilMs = 0
     this.#race.setFull(false)
+    this.#race.refuseWrites(false)
+    this.#isReadOnly = false
   }
 
   check(): void {

@@ -26,7 +26,8 @@ export const STEPS = [
   'child',
   'kill',
 ] as const
-export type Step = (typeof STEPS)[number]
+/** `long`: for longer than anything goes wrong. */
+export type Step = (typeof STEPS)[number] | 'long'
 
 export interface SimInput {
   readonly no: number
@@ -59,17 +60,18 @@ export function simJobs(process: SimProcess, ledger: Ledger, checker: Checker): 
     }),
     limited: defineJob({ ...common, name: 'limited', queue: 'limited', retry: fixed({ attempts: 3, delay: 300 }) }),
     callback: defineJob({ ...common, name: 'callback', queue: 'open', attempts: 5 }),
+    long: defineJob({ ...common, name: 'long', queue: 'open', attempts: 4, timeout: '5m' }),
     tick: defineJob({ ...common, name: 'tick', queue: 'ticks', attempts: 2 }),
     child,
   }
 }
 
-export type JobKind = 'plain' | 'limited' | 'callback' | 'tick' | 'child'
+export type JobKind = 'plain' | 'limited' | 'callback' | 'long' | 'tick' | 'child'
 
 async function act(step: Step, context: SimContext, process: SimProcess, child: AnyJob): Promise<unknown> {
   const { clock, random } = process.runtime
   const { no } = context.input
-  await sleep(clock, step === 'slow' ? 300 + random() * 700 : step === 'very-slow' ? 2_500 : random() * 30)
+  await sleep(clock, lengthMs(step, random))
   switch (step) {
     case 'throw':
       throw new Error(`request ${no} fails`)
@@ -115,6 +117,13 @@ async function act(step: Step, context: SimContext, process: SimProcess, child: 
     case 'sync':
     case 'slow':
     case 'very-slow':
+    case 'long':
       return { no }
   }
+}
+
+function lengthMs(step: Step, random: () => number): number {
+  if (step === 'long') return 60_000 + random() * 20_000
+  if (step === 'very-slow') return 2_500
+  return step === 'slow' ? 300 + random() * 700 : random() * 30
 }

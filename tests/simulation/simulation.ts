@@ -218,7 +218,9 @@ export class Simulation {
 
   #launchWorker(name: string): void {
     const { actor, process } = this.#launch(name, () => this.#launchWorker(name))
-    const concurrency = this.#random.int(2, 6)
+    const drawn = this.#random.int(2, 6)
+    const isSingle = name === 'worker-1' && (this.#focus?.longRuns ?? 0) > 0
+    const concurrency = isSingle ? 1 : drawn
     const work = actor.then(({ mill }) => mill.work({ concurrency, heartbeat: 500, ttl: TTL_MS }))
     // A process that cannot reach its store at the start exits and is started again.
     work.catch(() => process.crash())

@@ -46,6 +46,11 @@ export function planFocused(random: Random, ledger: Ledger, durationMs: number, 
   for (let count = 14; count > 0; count--) {
     add('enqueue many', enqueueLines(Array.from({ length: random.int(4, 8) }, line), ledger))
   }
+  for (let count = focus.longRuns; count > 0; count--) {
+    const run: Act['run'] = ({ mill, jobs }) =>
+      asked(ledger, async (no) => (await mill.enqueue(jobs.long, { no, steps: ['long'] } as never)).id)
+    acts.push({ atMs: 200 + 200 * random.next(), name: 'enqueue a long one', run })
+  }
   for (let count = focus.cancels; count > 0; count--) {
     add('cancel', async ({ mill }) => {
       const last = [...ledger.acknowledged()].slice(-20)

@@ -48,7 +48,7 @@ export class Epochs {
   openTokens(queue: string): void {
     this.#alone(queue, async () => {
       const { calls, view } = this.#options
-      const redisId = await calls.plain(queue, (race) => race.identity(queue))
+      const { redisId } = await calls.probe(queue, null, () => Promise.resolve())
       const { epoch: expected } = view.row(queue) ?? NO_ROW
       await this.#flip({ queues: [{ queue, expected }], mode: 'token', redisId, unlessHealthy: false })
     })

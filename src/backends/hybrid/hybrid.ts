@@ -62,6 +62,7 @@ export class Hybrid {
   windowShare = 1
   readonly #gateTimers = new Map<Session, Timer>()
   #refreshedMs = -Infinity
+  #refreshedAllMs = -Infinity
   #isConnected = false
 
   constructor(parts: HybridParts) {
@@ -80,6 +81,7 @@ export class Hybrid {
       runtime,
       race,
       timeoutMs: times.raceMs,
+      probeMs: Math.min(times.breakerMs, times.raceMs),
       onAnswer: (queue) => this.watch.answered(queue),
       onError: (queue, startedMs) => this.watch.failed(queue, startedMs),
       onRefused: (queue, tag, refusal) => {
@@ -101,11 +103,7 @@ export class Hybrid {
       view: this.view,
       times,
       served: () => this.sessions.served(),
-      probe: (queue) =>
-        this.calls.plain(queue, async (one) => {
-          await this.connect()
-          return one.identity(queue)
-        }),
+      probe: (queue) => this.#probe(queue),
       onOpen: (queue) => this.#setFailing(queue, true),
       onClose: (queue) => this.#setFailing(queue, false),
       openTokens: (queue) => this.epochs.openTokens(queue),
@@ -122,6 +120,14 @@ export class Hybrid {
     if (this.#isConnected) return
     await this.race.start()
     this.#isConnected = true
+  }
+
+  /** While the breaker is open the watch itself sees to it that the epoch moves. */
+  async #probe(queue: string): Promise<string> {
+    const tag = this.view.tag(queue)
+    const { redisId, refused } = await this.calls.probe(queue, tag, () => this.connect())
+    if (tag !== null && refused !== null && !this.watch.isOpen(queue)) this.epochs.refused(queue, tag, refused)
+    return redisId
   }
 
   /** A start of this queue is put down in PostgreSQL first: asked for, or because its Redis does not say who it is. */
@@ -160,12 +166,13 @@ export class Hybrid {
     const nowMs = this.runtime.clock.monoMs()
     if (nowMs - this.#refreshedMs < REFRESH_MS) return
     this.#refreshedMs = nowMs
+    if (queue === undefined) this.#refreshedAllMs = nowMs
     void this.epochs.refresh(queue === undefined ? undefined : [queue]).catch(() => undefined) // asked again with a later insert
   }
 
   /** Others may have made queues: the window in all is divided among them. */
   refreshSeldom(): void {
-    if (this.runtime.clock.monoMs() - this.#refreshedMs >= REFRESH_ALL_MS) this.refreshSoon()
+    if (this.runtime.clock.monoMs() - this.#refreshedAllMs >= REFRESH_ALL_MS) this.refreshSoon()
   }
 
   /** For people; never throws. */

@@ -9,6 +9,11 @@ export function queueKeys(prefix: string, queue: string): QueueKeys {
   return [`${start}:state`, `${start}:high`, `${start}:normal`, `${start}:low`, `${start}:held`]
 }
 
+/** Written and removed again by whoever asks whether Redis takes writes. */
+export function probeKey(prefix: string, queue: string): string {
+  return `${prefix}:{${queue}}:probe`
+}
+
 /** The channel on which a push says that a queue has tokens again. */
 export function bellChannel(prefix: string): string {
   return `${prefix}:bell`

@@ -1,5 +1,7 @@
 // The race in memory, for simulation and tests: the rules of race-model.ts, and everything that may befall a Redis. It
-// can lose the last calls, all data or one key, come back with an old copy, run out of memory, be another server.
+// can lose the last calls, all data or one key, come back with an old copy, run out of memory, be another server, or
+// answer and refuse to write.
+import { MillraceError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/job.ts'
 import type { EpochTag, Gated, GateRefusal, HoldingsRequest, OpenRequest, PushRequest, Race } from './ports.ts'
 import type { RaceConfig, TakeRequest, TokenField } from './ports.ts'
@@ -20,6 +22,8 @@ export type RacePart = 'state' | 'high' | 'normal' | 'low' | 'held'
 /** A call that was made, so that it can be made again on an older copy. */
 type Op = (queues: Map<string, RaceQueue>) => unknown
 
+type Apply<Value> = (own: RaceQueue, state: RaceState, server: RaceServer) => Value | 'torn'
+
 /** So many of the last calls can always be lost. */
 const JOURNAL_MIN = 64
 const LANE_OF = { high: 0, normal: 1, low: 2 } as const
@@ -31,6 +35,7 @@ export class MemoryRace implements Race {
   #journal: Op[] = []
   #server: RaceServer
   #births = 0
+  #refusesWrites = false
   readonly #listeners = new Set<(queue: string) => void>()
 
   constructor({ identity = 'memory-1' }: MemoryRaceOptions = {}) {
@@ -46,6 +51,11 @@ export class MemoryRace implements Race {
 
   setFull(isFull: boolean): void {
     this.#server = { ...this.#server, isFull }
+  }
+
+  /** It answers and reads, as a server with a full disk, or a replica. */
+  refuseWrites(refusesWrites: boolean): void {
+    this.#refusesWrites = refusesWrites
   }
 
   /** FLUSHALL. */
@@ -96,14 +106,23 @@ export class MemoryRace implements Race {
     return this.#server.identity
   }
 
+  async probe(queue: string, tag: EpochTag | null) {
+    this.#mayWrite()
+    const refused = tag === null ? null : model.refusalOf(this.inspect(queue), this.#server, tag)
+    return { redisId: refused?.redisId ?? this.#server.identity, refused }
+  }
+
   async open(queue: string, request: OpenRequest) {
+    this.#mayWrite()
     const server = this.#server
     const birth = String(++this.#births)
     return this.#call(queue, (own) => model.open(own, server, request, birth))
   }
 
   async push(queue: string, tag: EpochTag, request: PushRequest) {
-    const { refused, value } = this.#gated(queue, tag, (own, state, server) => model.push(own, state, server, request))
+    const writes = request.tokens.length > 0 || request.backlog !== null
+    const apply: Apply<model.PushDone> = (own, state, server) => model.push(own, state, server, request)
+    const { refused, value } = this.#gated(queue, tag, apply, writes)
     if (refused !== null) return { refused, value }
     if (value.rings) this.#ring(queue)
     return { refused, value: value.reply }
@@ -126,7 +145,7 @@ export class MemoryRace implements Race {
   }
 
   async audit(queue: string, tag: EpochTag, below: number, fields: readonly TokenField[]) {
-    return this.#gated(queue, tag, (own, state) => model.audit(own, state, below, fields))
+    return this.#gated(queue, tag, (own, state) => model.audit(own, state, below, fields), below > 0)
   }
 
   async config(queue: string, tag: EpochTag, config: RaceConfig) {
@@ -153,16 +172,18 @@ export class MemoryRace implements Race {
 
   // ---- inside
 
+  #mayWrite(): void {
+    if (!this.#refusesWrites) return
+    throw new MillraceError('STORE_UNAVAILABLE', 'MISCONF Redis is configured to save, but cannot', { retryable: true })
+  }
+
   #ring(queue: string): void {
     for (const listener of this.#listeners) listener(queue)
   }
 
-  #gated<Value>(
-    queue: string,
-    tag: EpochTag,
-    apply: (own: RaceQueue, state: RaceState, server: RaceServer) => Value | 'torn',
-  ): Gated<Value> {
+  #gated<Value>(queue: string, tag: EpochTag, apply: Apply<Value>, writes = true): Gated<Value> {
     const server = this.#server
+    if (writes && model.refusalOf(this.inspect(queue), server, tag) === null) this.#mayWrite()
     return this.#call(queue, (own): Gated<Value> => {
       const refused = model.refusalOf(own, server, tag)
       if (refused !== null) return { refused, value: null }

@@ -57,8 +57,10 @@ export type Gated<Value> =
   | { readonly refused: GateRefusal; readonly value: null }
 
 export interface Race {
-  /** The replid of the server that has the slot of this queue. Also the probe: it answers, so Redis is there. */
+  /** The replid of the server that has the slot of this queue. Only reads: an answer does not say that it can be used. */
   identity(queue: string): Promise<string>
+  /** Writes, and passes the gate where there is an epoch: whatever would make a take or a push fail makes this fail. Repeatable. */
+  probe(queue: string, tag: EpochTag | null): Promise<ProbeReply>
   /** Only the one who flipped to this number calls it. A lost reply: flip again. */
   open(queue: string, request: OpenRequest): Promise<OpenReply>
   /**
@@ -98,6 +100,11 @@ export interface Race {
   listen(onBell: (queue: string) => void): () => void
   start(): Promise<void>
   stop(): Promise<void>
+}
+
+export interface ProbeReply {
+  readonly redisId: string
+  readonly refused: GateRefusal | null
 }
 
 export interface RaceConfig {

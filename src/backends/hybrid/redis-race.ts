@@ -3,7 +3,7 @@
 import type { WorkerId } from '../../core/job.ts'
 import type { RedisLink, RedisValue } from '../redis/link.ts'
 import { script } from '../redis/script.ts'
-import { bellChannel, queueKeys } from './keys.ts'
+import { bellChannel, probeKey, queueKeys } from './keys.ts'
 import type { QueueKeys } from './keys.ts'
 import { LUA } from './lua.generated.ts'
 import type { EpochTag, Gated, GateRefusal, PushReply, PushRequest, Race, Revoked, TakeReply, Token } from './ports.ts'
@@ -19,6 +19,7 @@ type Answer = readonly [word: string, ...rest: unknown[]]
 
 const SCRIPTS = {
   identity: script('hybrid identity', LUA.identity),
+  probe: script('hybrid probe', LUA.probe),
   open: script('hybrid open', LUA.open),
   push: script('hybrid push', LUA.push),
   take: script('hybrid take', LUA.take),
@@ -61,6 +62,11 @@ export function redisRace({ link, prefix }: RedisRaceOptions): Race {
   return {
     async identity(queue) {
       return (await link.run(SCRIPTS.identity, keysOf(queue), [])) as string
+    },
+    async probe(queue, tag) {
+      const found = (await link.run(SCRIPTS.probe, [...keysOf(queue), probeKey(prefix, queue)], [tag ?? ''])) as Answer
+      const refused = refusalOf(found)
+      return { redisId: refused?.redisId ?? String(found[1]), refused }
     },
     async open(queue, request) {
       const { epoch, redisId, firstLease, version, paused, lowerLaneShare } = request

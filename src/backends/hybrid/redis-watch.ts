@@ -2,6 +2,9 @@
 // they cannot use it, workers claim ready rows from the ledger, producers insert ready. While anything is not as it should
 // be Redis is asked again and again: the breaker closes with an answer; a queue in mode ledger returns to tokens when Redis
 // has answered for a while, and an epoch that was left without a birth is flipped again.
+//
+// While all is well each Redis is asked once a second too: a worker without a free slot calls nobody, and would count as one
+// that can use a Redis which has long gone.
 import { isPlanted } from '../../core/planted.ts'
 import { createLoop } from '../../runtime/service.ts'
 import type { Loop } from '../../runtime/service.ts'
@@ -15,7 +18,7 @@ export interface RedisWatchOptions {
   readonly times: HybridTimes
   /** The queues that sessions of this process serve: only these are flipped here. */
   readonly served: () => ReadonlySet<string>
-  /** Which Redis is there, or throws; tells `answered` or `failed` by itself. */
+  /** Which Redis is there and takes writes, or throws; tells `answered` or `failed` by itself. */
   readonly probe: (queue: string) => Promise<string>
   readonly onOpen: (queue: string) => void
   readonly onClose: (queue: string) => void
@@ -26,12 +29,18 @@ export interface RedisWatchOptions {
   readonly refresh: (queues: readonly string[]) => Promise<void>
 }
 
+/** How often a Redis is asked that seems to be well. */
+const LOOK_MS = 1_000
+/** How often somebody who cannot flip looks whether others have. */
+const ASK_MS = 250
+
 interface QueueHealth {
   failingSinceMs: number | null
   answersSinceMs: number | null
   isOpen: boolean
   unbornSinceMs: number | null
   unbornEpoch: number
+  askedAtMs: number
   /** How long Redis has to answer before the next return. */
   returnMs: number
   returnedAtMs: number
@@ -41,6 +50,9 @@ export class RedisWatch {
   readonly #options: RedisWatchOptions
   readonly #health = new Map<string, QueueHealth>()
   readonly #loop: Loop
+  #lookAtMs = -Infinity
+  /** So that over time every queue is asked about. */
+  #turn = 0
 
   constructor(options: RedisWatchOptions) {
     this.#options = options
@@ -64,11 +76,13 @@ export class RedisWatch {
     return this.#health.get(queue)?.isOpen ?? false
   }
 
-  /** No error since the last answer. */
+  /** No error since the last probe that was answered, and a Redis that can be used. */
   isSound(queue: string): boolean {
-    return (this.#health.get(queue)?.failingSinceMs ?? null) === null
+    const health = this.#health.get(queue)
+    return health === undefined || (health.failingSinceMs === null && !health.isOpen)
   }
 
+  /** It took a write. */
   answered(queue: string): void {
     const health = this.#health.get(queue)
     if (health === undefined) return
@@ -116,6 +130,7 @@ export class RedisWatch {
         isOpen: false,
         unbornSinceMs: null,
         unbornEpoch: 0,
+        askedAtMs: -Infinity,
         returnMs: 0,
         returnedAtMs: -Infinity,
       }
@@ -128,9 +143,38 @@ export class RedisWatch {
     const { times, runtime, served } = this.#options
     const queues = new Set([...served(), ...this.#health.keys()])
     const odd = [...queues].filter((queue) => this.#isOdd(queue))
-    if (odd.length === 0) return 1_000
-    await Promise.all(odd.map((queue) => this.#mend(queue)))
-    return times.watchMs * (0.75 + runtime.random() / 2)
+    await Promise.all([...odd.map((queue) => this.#mend(queue)), ...this.#due().map((queue) => this.#look(queue))])
+    return (odd.length === 0 ? LOOK_MS : times.watchMs) * (0.75 + runtime.random() / 2)
+  }
+
+  /** One queue of each Redis that seems to be well, if it is time. */
+  #due(): readonly string[] {
+    const { runtime, served, view } = this.#options
+    const nowMs = runtime.clock.monoMs()
+    if (nowMs < this.#lookAtMs || isPlanted('hybrid-busy-blind')) return []
+    this.#lookAtMs = nowMs + LOOK_MS * (0.75 + runtime.random() / 2)
+    this.#turn += 1
+    const byRedis = new Map<string, string[]>()
+    for (const queue of served()) {
+      const row = view.row(queue)
+      if (row === undefined || this.#isOdd(queue)) continue
+      byRedis.set(row.redisId, [...(byRedis.get(row.redisId) ?? []), queue])
+    }
+    return [...byRedis.values()].map((queues) => queues[this.#turn % queues.length]!)
+  }
+
+  /** What is wrong with one queue is wrong with all of its Redis, until each of them has been asked. */
+  async #look(queue: string): Promise<void> {
+    const { probe, served, view, runtime } = this.#options
+    const redisId = view.row(queue)?.redisId
+    const isWell = await probe(queue).then(
+      () => true,
+      () => false,
+    )
+    if (isWell) return
+    for (const other of served()) {
+      if (view.row(other)?.redisId === redisId && !this.#isOdd(other)) this.failed(other, runtime.clock.monoMs())
+    }
   }
 
   #isOdd(queue: string): boolean {
@@ -153,11 +197,22 @@ export class RedisWatch {
       return
     }
     health.answersSinceMs ??= nowMs
-    if (health.isOpen && (row?.redisId === redisId || !isServed)) this.#close(queue, health)
-    if (!isServed) return
+    // Without a session there is nobody to flip: it waits for those who do, and does not mint what Redis would refuse.
+    const isOther = row?.mode === 'token' && row.redisId !== redisId
+    if (health.isOpen && (row?.redisId === redisId || (!isServed && !isOther))) this.#close(queue, health)
+    if (!isServed) {
+      if (isOther) await this.#ask(queue, health, nowMs)
+      return
+    }
     if (row === undefined || row.mode === 'ledger') await this.#return(queue, health, nowMs)
     else if (row.birth === null) await this.#watchUnborn(queue, row.epoch, health, nowMs)
     else if (health.isOpen) moveTokens(queue, redisId)
+  }
+
+  async #ask(queue: string, health: QueueHealth, nowMs: number): Promise<void> {
+    if (nowMs - health.askedAtMs < ASK_MS) return
+    health.askedAtMs = nowMs
+    await this.#options.refresh([queue])
   }
 
   async #return(queue: string, health: QueueHealth, nowMs: number): Promise<void> {

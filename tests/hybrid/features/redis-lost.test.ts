@@ -71,6 +71,31 @@ test('H3 without Redis workers go on from PostgreSQL, and return to Redis when i
   expect([...seen.runs.values()].filter((runs) => runs !== 1)).toEqual([])
 })
 
+test('H3 while Redis answers and refuses to write workers go on from PostgreSQL, and return to Redis after', async () => {
+  await using at = await place()
+  const { seen, count } = counting()
+  const mill = await at.process([count])
+  await mill.work({ concurrency: 20 })
+  const enqueue = (from: number, many: number): Promise<unknown> =>
+    mill.enqueueMany(Array.from({ length: many }, (_, index) => [count, from + index] as const))
+  const epoch = (): Promise<unknown> => redis.command('hget', `${at.address.prefix}:{default}:state`, 'epoch')
+  await enqueue(0, 500)
+  await until(() => seen.runs.size > 50, 'jobs through Redis')
+  await redis.command('config', 'set', 'min-replicas-to-write', 1)
+  try {
+    const before = await epoch()
+    await enqueue(500, 500)
+    await until(() => seen.runs.size === 1_000, 'jobs without writes to Redis')
+    await redis.command('config', 'set', 'min-replicas-to-write', 0)
+    await until(async () => (await epoch()) !== before, 'the return to Redis')
+    await enqueue(1_000, 200)
+    await until(() => seen.runs.size === 1_200, 'jobs with Redis again')
+    expect([...seen.runs.values()].filter((runs) => runs !== 1)).toEqual([])
+  } finally {
+    await redis.command('config', 'set', 'min-replicas-to-write', 0)
+  }
+})
+
 test('H1 long payloads, extras and every kind of gate pass through the relay', async () => {
   await using at = await place()
   const got: string[] = []
