@@ -29,7 +29,13 @@ export function createMaintenance(options: MaintenanceOptions): Service {
     createPruner(options, isLeading),
   ]
   // What a backend needs done all the time waits for no long lease.
-  const dispatcher = createLeader({ runtime, workers: backend.workers, role: 'dispatch', ttlMs: UPKEEP_TTL_MS })
+  const dispatcher = createLeader({
+    runtime,
+    workers: backend.workers,
+    role: 'dispatch',
+    ttlMs: UPKEEP_TTL_MS,
+    ...(backend.mayLead !== undefined && { mayLead: backend.mayLead }),
+  })
   const upkeep = backend.upkeep?.({ isLeading: () => dispatcher.isLeading() }) ?? []
   if (upkeep.length > 0) services.push(dispatcher, ...upkeep)
   return {

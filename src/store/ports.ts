@@ -29,6 +29,8 @@ export interface Backend {
   readonly inside?: (tx: unknown) => InsideTransaction
   /** Services that maintenance runs with its own; `isLeading` says whether this process should act. */
   readonly upkeep?: (request: UpkeepRequest) => readonly Upkeep[]
+  /** False: others had better lead the upkeep, if there are any: what it needs does not answer in this process. */
+  readonly mayLead?: () => boolean
   /** Open connections; idempotent. */
   start(): Promise<void>
   /** Close them; idempotent; calls after it fail with STOPPED. */

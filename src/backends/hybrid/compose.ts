@@ -15,7 +15,7 @@ import { heldFields } from './self-check.ts'
 import { Session } from './session.ts'
 import { applyAll } from './settle.ts'
 import { refOf } from './token-text.ts'
-import { createUpkeep } from './upkeep.ts'
+import { createUpkeep, mayLead } from './upkeep.ts'
 
 export interface HybridBackendParts extends HybridParts {
   /** Of the life of this worker, in a thread of its own; null: beats come from the main loop. */
@@ -56,6 +56,7 @@ function backendOf(hybrid: Hybrid, parts: HybridBackendParts): Backend {
       inside: (tx: unknown) => ledger.inside(tx, (ref) => hybrid.sessions.holding(ref)?.worker ?? null),
     }),
     upkeep: ({ isLeading }) => createUpkeep(hybrid, isLeading),
+    mayLead: () => mayLead(hybrid),
     async start() {
       await store.start()
       if (users++ > 0) return

@@ -3,13 +3,16 @@
 // and a lease below the floor that is absent now can never appear later. Rows from before the epoch, and all in mode ledger,
 // need only the barrier. It never pushes; what comes back is ready, and the relay brings it.
 import { isPlanted } from '../../core/planted.ts'
+import { eachQueue } from './each-queue.ts'
 import type { Hybrid } from './hybrid.ts'
-import type { DispatchRow } from './ports.ts'
+import type { DispatchRow, EpochTag } from './ports.ts'
 import { buryDead } from './reaper.ts'
 import { fieldOf, refOf } from './token-text.ts'
 
 const PAGE = 1_000
 const PAGES_MAX = 5
+/** Where nothing is to be asked about, the floor rises this often, so that Redis forgets who pushed long ago. */
+const FLOOR_MS = 10_000
 
 interface Mark {
   readonly atMs: number
@@ -21,6 +24,7 @@ export class Reconciler {
   readonly #hybrid: Hybrid
   readonly #marks: Mark[] = []
   readonly #cursors = new Map<string, number>()
+  readonly #floorsAtMs = new Map<string, number>()
   #server = ''
 
   constructor(hybrid: Hybrid) {
@@ -29,7 +33,7 @@ export class Reconciler {
 
   /** Throws when an outcome is unknown; the next pass begins again. */
   async pass(queues: Iterable<DispatchRow>): Promise<number> {
-    const { ledger, runtime, times } = this.#hybrid
+    const { ledger, runtime, times, watch } = this.#hybrid
     const { next, server } = await ledger.leaseMark()
     if (server !== this.#server) this.#marks.length = 0
     this.#server = server
@@ -41,10 +45,15 @@ export class Reconciler {
     const rows = [...queues]
     let moved = 0
     // What needs PostgreSQL alone comes first: a Redis that fails is no reason to leave it.
-    for (const row of rows) moved += this.#count(row, Math.max(await ledger.requeueOld(row.queue, row.epoch, PAGE), 0))
-    for (const row of rows) {
-      if (row.mode === 'token' && below > row.firstLease) moved += this.#count(row, await this.#audit(row, below))
-    }
+    await eachQueue(runtime.logger, 'reconcile', rows, async (row) => {
+      moved += this.#count(row, Math.max(await ledger.requeueOld(row.queue, row.epoch, PAGE), 0))
+    })
+    const asked = rows.filter(({ mode, queue, firstLease }) => {
+      return mode === 'token' && below > firstLease && !watch.isOpen(queue)
+    })
+    await eachQueue(runtime.logger, 'reconcile', asked, async (row) => {
+      moved += this.#count(row, await this.#audit(row, below))
+    })
     runtime.failpoint('hybrid.reconciled')
     return moved
   }
@@ -64,7 +73,10 @@ export class Reconciler {
       const refs = await ledger.unmarked(queue, after, below, PAGE)
       // The next pass goes on behind the last one, or begins again.
       this.#cursors.set(queue, refs.length < PAGE ? 0 : refs.at(-1)!.lease)
-      if (refs.length === 0) return moved
+      if (refs.length === 0) {
+        await this.#raiseFloor(queue, tag, below)
+        return moved
+      }
       const floor = isPlanted('hybrid-audit-without-floor') ? 0 : below
       const reply = await calls.gated(queue, tag, (race) => race.audit(queue, tag, floor, refs.map(fieldOf)))
       if (reply === undefined) return moved
@@ -74,5 +86,14 @@ export class Reconciler {
       if (refs.length < PAGE) return moved
     }
     return moved
+  }
+
+  async #raiseFloor(queue: string, tag: EpochTag, below: number): Promise<void> {
+    const { calls, runtime } = this.#hybrid
+    const nowMs = runtime.clock.monoMs()
+    if (nowMs - (this.#floorsAtMs.get(queue) ?? -Infinity) < FLOOR_MS) return
+    this.#floorsAtMs.set(queue, nowMs)
+    const floor = isPlanted('hybrid-audit-without-floor') ? 0 : below
+    await calls.gated(queue, tag, (race) => race.audit(queue, tag, floor, []))
   }
 }

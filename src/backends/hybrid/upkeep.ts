@@ -1,11 +1,13 @@
 // The services of the hybrid, which maintenance starts with its own: relay, reconcile, the Redis half of reaping, and a look
-// at the memory of Redis. One leader acts, to save work; two are harmless. A leader whose own Redis fails lets others lead.
+// at the memory of Redis. One leader acts, to save work; two are harmless. A leader whose own Redis fails lets others lead; as
+// long as there is nobody else it does what can be done: queues in mode ledger, and those of another Redis.
 import { bounded } from '../../runtime/bounded.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { createLoop } from '../../runtime/service.ts'
 import type { Loop, Service } from '../../runtime/service.ts'
 import { readyTopic } from '../../store/wakeups.ts'
 import { ConfigSync } from './config-sync.ts'
+import { eachQueue } from './each-queue.ts'
 import type { Hybrid } from './hybrid.ts'
 import type { DispatchRow } from './ports.ts'
 import { Reconciler } from './reconcile.ts'
@@ -25,9 +27,8 @@ const MEMORY_FULL = 0.95
 export function createUpkeep(hybrid: Hybrid, isLeading: () => boolean): readonly Service[] {
   const { times, runtime } = hybrid
   const reconciler = new Reconciler(hybrid)
-  const mayLead = (): boolean => isLeading() && tokenRows(hybrid).every(({ queue }) => !hybrid.watch.isOpen(queue))
   const guarded = (periodMs: number, pass: () => Promise<unknown>) => async (): Promise<number> => {
-    if (mayLead()) await pass()
+    if (isLeading()) await pass()
     return periodMs
   }
   const reconcile = guarded(times.reconcileMs, async () => {
@@ -35,7 +36,9 @@ export function createUpkeep(hybrid: Hybrid, isLeading: () => boolean): readonly
     await reconciler.pass(hybrid.view.rows())
   })
   const reaping = guarded(times.reaperMs, async () => {
-    for (const { queue } of tokenRows(hybrid)) await reap(hybrid, queue)
+    await eachQueue(runtime.logger, 'the reaper', tokenRows(hybrid), async ({ queue }) => {
+      await reap(hybrid, queue)
+    })
   })
   const tellCounts = async (): Promise<number> => {
     await hybrid.tellCounts()
@@ -48,6 +51,11 @@ export function createUpkeep(hybrid: Hybrid, isLeading: () => boolean): readonly
     createLoop({ name: 'memory watch', runtime, pass: () => watchMemory(hybrid) }),
     ...(hybrid.eye === undefined ? [] : [createLoop({ name: 'token counts', runtime, pass: tellCounts })]),
   ]
+}
+
+/** False: somebody else may be able to use the Redis that this process cannot use. */
+export function mayLead(hybrid: Hybrid): boolean {
+  return tokenRows(hybrid).every(({ queue }) => !hybrid.watch.isOpen(queue))
 }
 
 function tokenRows(hybrid: Hybrid): readonly DispatchRow[] {
@@ -79,15 +87,17 @@ function createRelay(hybrid: Hybrid, runtime: Runtime, isLeading: () => boolean)
     if (isFull) {
       fullPassMs = nowMs
       await hybrid.epochs.refresh()
-      for (const row of tokenRows(hybrid)) {
-        listen(loop, row.queue)
-        await sync.tell(row)
-      }
     }
-    const queues = isFull ? tokenRows(hybrid).map(({ queue }) => queue) : [...hinted]
+    const rows = tokenRows(hybrid).filter(({ queue }) => isFull || hinted.has(queue))
     hinted.clear()
     let hasBacklog = false
-    for (const queue of queues) hasBacklog = (await drain(queue)) || hasBacklog
+    await eachQueue(runtime.logger, 'the relay', rows, async (row) => {
+      if (isFull) {
+        listen(loop, row.queue)
+        if (!hybrid.watch.isOpen(row.queue)) await sync.tell(row)
+      }
+      hasBacklog = (await drain(row.queue)) || hasBacklog
+    })
     waitMs = hasBacklog ? RELAY_BUSY_MS : Math.min(waitMs * 2, times.relayMaxMs)
     return waitMs
   }
