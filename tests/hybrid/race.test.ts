@@ -319,6 +319,22 @@ describe.each(subjects)('the race on $name', ({ create }) => {
       expect(passed(await race.revoke(QUEUE, tag, [fieldOf(2)]))).toEqual(['revoked'])
     })
 
+    test('whoever wants one token gets it, also behind thousands that were revoked', async () => {
+      await fresh()
+      for (const first of [1, 1_001, 2_001]) await push(race, tag, tokens(first, 1_000))
+      await push(race, tag, [...tokens(4_001, 2, 0), ...tokens(4_003, 1, 2)])
+      for (const first of [1, 1_001, 2_001]) {
+        const leases = Array.from({ length: first === 2_001 ? 997 : 1_000 }, (_, index) => first + index)
+        passed(await race.revoke(QUEUE, tag, leases.map(fieldOf)))
+      }
+      passed(await race.revoke(QUEUE, tag, [4_001, 2_999].map(fieldOf)))
+      expect(await take(race, tag, 'a', 1, 1)).toEqual([4_002])
+      expect(await take(race, tag, 'a', 2, 1)).toEqual([2_998])
+      expect(await take(race, tag, 'a', 3, 5)).toEqual([3_000, 4_003])
+      const { held } = await subject.read()
+      expect(held.size).toBe(5)
+    })
+
     test('a revoked token is never taken, and is forgotten on its turn', async () => {
       await fresh()
       await push(race, tag, tokens(1, 10))

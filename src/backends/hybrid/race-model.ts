@@ -162,6 +162,7 @@ export function take(queue: RaceQueue, state: RaceState, request: TakeRequest): 
     state.parked = true
     return { kind: 'paused' }
   }
+  for (const lane of [0, 1, 2] as const) strip(queue, state, lane)
   const texts: string[] = []
   while (texts.length < most) {
     const text = popNext(queue, state)
@@ -181,6 +182,17 @@ export function take(queue: RaceQueue, state: RaceState, request: TakeRequest): 
   }
   if (texts.length < most) state.parked = true
   return { kind: 'taken', texts }
+}
+
+/** So many revoked tokens in front of a lane go at once. */
+const STRIP_MAX = 9_010
+
+function strip({ lanes, held }: RaceQueue, { lengths }: RaceState, lane: Lane): void {
+  const isRevoked = (text: string): boolean => held.get(nameOf(text)) === 'x'
+  const first = lanes[lane].findIndex((text) => !isRevoked(text))
+  const gone = lanes[lane].splice(0, Math.min(first < 0 ? lanes[lane].length : first, STRIP_MAX))
+  for (const text of gone) held.delete(nameOf(text))
+  lengths[lane] -= gone.length
 }
 
 function popNext(queue: RaceQueue, state: RaceState): string | undefined {

@@ -8,6 +8,7 @@ redis.call('UNLINK', PROBE)
 redis.call('HSET', PROBE, 'probe', 1)
 redis.call('HDEL', PROBE, 'probe')
 redis.call('RPUSH', PROBE, 'probe')
+redis.call('LRANGE', PROBE, 0, 0)
 redis.call('LPOP', PROBE, 1)
 if ARGV[1] == '' then return { 'OK', identity() } end
 local state, refusal = enterWhole()

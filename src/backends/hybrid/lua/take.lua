@@ -108,6 +108,30 @@ local function withoutRevoked(texts)
   return kept
 end
 
+-- Revoked tokens in front of all others go first, many at a time: whoever wants one token would have to take them one by
+-- one. False: the lane is shorter than it should be.
+local function strip(lane)
+  for round = 1, 10 do
+    local count = math.min(round == 1 and 10 or 1000, state[2 + lane])
+    if revoked == 0 or count == 0 then return true end
+    local front, fields, gone = redis.call('LRANGE', LANE[lane], 0, count - 1), {}, 0
+    if #front < count then return false end
+    for index, text in ipairs(front) do fields[index] = fieldOf(text) end
+    local notes = redis.call('HMGET', HELD, unpack(fields))
+    while notes[gone + 1] == 'x' do gone = gone + 1 end
+    if gone > 0 then
+      if not pop(lane, gone) then return false end
+      redis.call('HDEL', HELD, unpack(fields, 1, gone))
+      revoked = revoked - gone
+    end
+    if gone < count then return true end
+  end
+  return true
+end
+for lane = 1, 3 do
+  if revoked > 0 and not (isLaneWhole(state, lane) and strip(lane)) then return condemn(state) end
+end
+
 if before ~= '0 0 0' then
   for lane, count in ipairs({ string.match(before, '(%d+) (%d+) (%d+)') }) do passed[lane] = tonumber(count) end
 end
