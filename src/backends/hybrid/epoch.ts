@@ -5,7 +5,7 @@
 // | seen | who flips what |
 // |---|---|
 // | EPOCH or TORN, the epoch is current in PostgreSQL, on the Redis it was opened on | anyone, that queue, at once |
-// | IDENTITY, or EPOCH on another Redis | anyone, all queues of that Redis, if no live session that serves them is healthy |
+// | IDENTITY, or EPOCH on another Redis | anyone, all queues that have left that Redis, if no live session that serves them is healthy |
 // | a breaker is open | that worker, to mode ledger, same condition |
 // | mode ledger, and Redis answers | a worker, to mode token |
 // | another server behind PostgreSQL | anyone, all queues (`renewServer`) |
@@ -112,11 +112,25 @@ export class Epochs {
     const { view, onUnusable } = this.#options
     const row = view.row(queue)
     if (row?.mode !== 'token' || row.redisId === redisId) return
-    // Those that are served elsewhere too: it is the same Redis that went away.
-    const queues = [...view.rows()].filter((one) => one.mode === 'token' && one.redisId === row.redisId)
-    onUnusable(queues.map((one) => one.queue))
-    const expected = queues.map((one) => ({ queue: one.queue, expected: one.epoch }))
-    await this.#flip({ queues: expected, mode: 'token', redisId, unlessHealthy: true })
+    // Those that are served elsewhere too: as a rule it is the same Redis that went away.
+    const rows = [...view.rows()].filter((one) => one.mode === 'token' && one.redisId === row.redisId)
+    const moved = new Map([[redisId, [row]]])
+    for (const [at, there] of (await this.#whoHas(rows)).entries()) {
+      const one = rows[at]!
+      if (there === null || there === row.redisId || one.queue === queue) continue
+      moved.set(there, [...(moved.get(there) ?? []), one])
+    }
+    onUnusable([...moved.values()].flat().map((one) => one.queue))
+    for (const [to, those] of moved) {
+      const queues = those.map((one) => ({ queue: one.queue, expected: one.epoch }))
+      await this.#flip({ queues, mode: 'token', redisId: to, unlessHealthy: true })
+    }
+  }
+
+  /** In a Cluster a single slot may have moved, and the others have not. Null: not known. */
+  #whoHas(rows: readonly DispatchRow[]): Promise<readonly (string | null)[]> {
+    const { calls } = this.#options
+    return Promise.all(rows.map(({ queue }) => calls.plain(queue, (race) => race.identity(queue)).catch(() => null)))
   }
 
   async #flip(request: FlipRequest, triesLeft = OPEN_TRIES): Promise<void> {
