@@ -14,6 +14,8 @@ export function stepBackend(parts: Omit<HybridBackendParts, 'isConfirmed'>): Bac
   // The window is set by each claim, to what it asks for: there is no other bound here.
   const times = { ...parts.times, windowTotal: Number.MAX_SAFE_INTEGER }
   const { backend, hybrid } = composeHybrid({ ...parts, times, isConfirmed: () => true })
+  // The share of the window is set by each claim.
+  void hybrid.memory.stop()
   const pipes = new Map<string, string>()
   let last: Promise<unknown> = Promise.resolve()
 

@@ -70,6 +70,7 @@ function backendOf(hybrid: Hybrid, parts: HybridBackendParts): Backend {
         hybrid.runtime.logger.warn({ error }, 'the dispatch of the queues could not be read yet')
       })
       await hybrid.watch.start()
+      await hybrid.memory.start()
       await hybrid.liveStatus?.start()
     },
     async stop() {
@@ -77,6 +78,7 @@ function backendOf(hybrid: Hybrid, parts: HybridBackendParts): Backend {
         stopListening?.()
         stopConfig?.()
         await hybrid.watch.stop()
+        await hybrid.memory.stop()
         await hybrid.liveStatus?.stop()
         hybrid.stop()
         await hybrid.tellCounts()

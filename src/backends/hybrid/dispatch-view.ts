@@ -19,8 +19,9 @@ export class DispatchView {
     this.#listeners.add(listener)
   }
 
-  learn({ rows, serverChanged }: DispatchNews): void {
-    this.serverChanged = serverChanged
+  learn({ rows, serverChanged, epoch }: DispatchNews): void {
+    // Without a counter nobody has looked.
+    if (serverChanged || epoch > 0) this.serverChanged = serverChanged
     for (const row of rows) this.learnRow(row)
   }
 

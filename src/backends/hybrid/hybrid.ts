@@ -2,6 +2,7 @@
 import { bounded } from '../../runtime/bounded.ts'
 import type { Timer } from '../../runtime/clock.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import type { Service } from '../../runtime/service.ts'
 import type { Backend } from '../../store/ports.ts'
 import { controlTopic, readyTopic } from '../../store/wakeups.ts'
 import { RaceCalls } from './calls.ts'
@@ -10,6 +11,7 @@ import { Epochs } from './epoch.ts'
 import type { RaceEye } from './eye.ts'
 import { LaneState, Pipes } from './insert.ts'
 import { LiveStatus } from './live-status.ts'
+import { createMemoryWatch } from './memory-watch.ts'
 import type { DispatchNews, Ledger, Race } from './ports.ts'
 import { RedisWatch } from './redis-watch.ts'
 import { Sessions } from './session.ts'
@@ -58,6 +60,7 @@ export class Hybrid {
   readonly calls: RaceCalls
   readonly epochs: Epochs
   readonly watch: RedisWatch
+  readonly memory: Service
   /** How much of its window a lane may fill; less when the memory of Redis runs out. */
   windowShare = 1
   readonly #gateTimers = new Map<Session, Timer>()
@@ -111,6 +114,7 @@ export class Hybrid {
       moveTokens: (queue, redisId) => this.epochs.moveTokens(queue, redisId),
       refresh: (queues) => this.epochs.refresh(queues),
     })
+    this.memory = createMemoryWatch(this)
     this.liveStatus = parts.eye === undefined ? undefined : this.#liveStatusIn(parts.eye)
     this.view.onChange((row) => this.#changed(row.queue))
   }

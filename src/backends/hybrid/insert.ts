@@ -8,10 +8,11 @@ import type { NewJob } from '../../core/job.ts'
 import { LIMITS } from '../../core/limits.ts'
 import { isPlanted } from '../../core/planted.ts'
 import { laneOf } from '../../core/priority.ts'
+import type { Lane } from '../../core/priority.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { InsertReply } from '../../store/ports.ts'
 import type { Hybrid } from './hybrid.ts'
-import type { DispatchRow, EpochTag, MintReply, Offers, PushReply, Token } from './ports.ts'
+import type { EpochTag, MintReply, Offers, PushReply, Token } from './ports.ts'
 import { tokenOfNew } from './token-text.ts'
 import { guaranteeOf } from './window.ts'
 
@@ -90,12 +91,7 @@ export async function insert(hybrid: Hybrid, jobs: readonly NewJob[]): Promise<I
 function offersFor(hybrid: Hybrid, jobs: readonly NewJob[]): Offers | null {
   hybrid.refreshSeldom()
   const offers = new Map<string, EpochTag>()
-  const wanted = new Map<string, number>()
-  for (const job of jobs) {
-    if (!mayBePlain(job)) continue
-    wanted.set(job.queue, (wanted.get(job.queue) ?? 0) + 1)
-  }
-  for (const [queue, count] of wanted) {
+  for (const [queue, counts] of plainPerLane(hybrid, jobs)) {
     const tag = hybrid.view.tag(queue)
     if (tag === null) {
       hybrid.refreshSoon(queue)
@@ -103,9 +99,24 @@ function offersFor(hybrid: Hybrid, jobs: readonly NewJob[]): Offers | null {
     }
     const row = hybrid.view.row(queue)
     if (row === undefined || row.paused || !hybrid.watch.isSound(queue)) continue
-    if (hasRoom(hybrid, jobs, row, tag, count)) offers.set(queue, tag)
+    if (hasRoom(hybrid, queue, tag, counts)) offers.set(queue, tag)
   }
   return offers.size === 0 ? null : offers
+}
+
+type PerLane = [high: number, normal: number, low: number]
+
+function plainPerLane({ view }: Hybrid, jobs: readonly NewJob[]): ReadonlyMap<string, PerLane> {
+  const all = new Map<string, PerLane>()
+  for (const job of jobs) {
+    if (!mayBePlain(job)) continue
+    const row = view.row(job.queue)
+    const lane = row === undefined ? 1 : laneOf(job.priority ?? row.defaultPriority, row.lanes)
+    const counts = all.get(job.queue)
+    if (counts === undefined) all.set(job.queue, [Number(lane === 0), Number(lane === 1), Number(lane === 2)])
+    else counts[lane] += 1
+  }
+  return all
 }
 
 /** Only what can be seen from here; the statement looks again. */
@@ -122,18 +133,18 @@ function mayBePlain(job: NewJob): boolean {
   )
 }
 
-function hasRoom(hybrid: Hybrid, jobs: readonly NewJob[], row: DispatchRow, tag: EpochTag, count: number): boolean {
-  const { queue } = row
+/** In every lane that the call has jobs for: an epoch is offered for all of them or for none. */
+function hasRoom(hybrid: Hybrid, queue: string, tag: EpochTag, counts: PerLane): boolean {
   const known = hybrid.lanes.get(queue, tag)
   const ask = (): void => hybrid.lanes.ask(queue, () => push(hybrid, queue, tag, ASKING, [], null))
   if (known === null) {
     ask()
     return false
   }
-  const first = jobs.find((job) => job.queue === queue)
-  const lane = laneOf(first?.priority ?? row.defaultPriority, row.lanes)
-  const isFree =
-    !known.isFull && !known.backlog[lane] && known.depths[lane] + count <= guaranteeOf(hybrid.windowTerms())
+  const most = guaranteeOf(hybrid.windowTerms())
+  const fits = (lane: Lane): boolean =>
+    counts[lane] === 0 || (!known.backlog[lane] && known.depths[lane] + counts[lane] <= most)
+  const isFree = !known.isFull && fits(0) && fits(1) && fits(2)
   if (!isFree) ask()
   return isFree
 }

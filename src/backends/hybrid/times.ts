@@ -18,7 +18,6 @@ export interface HybridTimes {
   readonly relayMaxMs: number
   readonly reconcileMs: number
   readonly reaperMs: number
-  readonly leaderTtlMs: number
   /** Tokens per lane. */
   readonly window: number
   /** Tokens of all lanes of all queues: window.ts. */
@@ -38,7 +37,6 @@ export const HYBRID_TIMES: HybridTimes = {
   relayMaxMs: 1_000,
   reconcileMs: 1_000,
   reaperMs: 500,
-  leaderTtlMs: 3_000,
   window: 10_000,
   windowTotal: 100_000,
 }

@@ -36,7 +36,7 @@ export function tokenOfNew(job: NewJob, facts: MintFacts): Token {
   const priority = job.priority ?? facts.priority
   const hasExtra = (job.tags !== undefined && job.tags.length > 0) || job.meta !== undefined || job.batch !== undefined
   const extra = hasExtra ? JSON.stringify({ tags: job.tags, meta: job.meta, batch: job.batch }) : ''
-  const isLong = job.payload.length > TOKEN_BODY_MAX
+  const isLong = extra.length + job.payload.length > TOKEN_BODY_MAX
   const words = `${job.id}:${lease} ${priority} 0 0 ${job.maxAttempts ?? facts.maxAttempts} ${job.timeoutMs} ${nowMs} 0`
   const text = `${words} ${extra.length} ${isLong ? 'b' : '-'} ${job.name} ${extra}${isLong ? '' : job.payload}`
   return { lane: laneOf(priority, facts.lanes), lease, text }
@@ -45,7 +45,7 @@ export function tokenOfNew(job: NewJob, facts: MintFacts): Token {
 export function tokenOfMinted(job: MintedJob, lanes: LaneBounds): Token {
   const { id, lease, priority, attemptCount, crashCount, maxAttempts, timeoutMs, enqueuedAtMs, payload } = job
   const extra = extraOf(job)
-  const body = payload !== null && payload.length <= TOKEN_BODY_MAX ? payload : null
+  const body = payload !== null && extra.length + payload.length <= TOKEN_BODY_MAX ? payload : null
   const flags = `${body === null ? 'b' : '-'}${job.rateLimited ? 'r' : ''}`
   const words = `${id}:${lease} ${priority} ${attemptCount} ${crashCount} ${maxAttempts} ${timeoutMs} ${enqueuedAtMs}`
   const text = `${words} ${job.runAtMs - enqueuedAtMs} ${extra.length} ${flags} ${job.name} ${extra}${body ?? ''}`

@@ -1,7 +1,6 @@
-// The services of the hybrid, which maintenance starts with its own: relay, reconcile, the Redis half of reaping, and a look
-// at the memory of Redis. One leader acts, to save work; two are harmless. A leader whose own Redis fails lets others lead; as
+// The services of the hybrid, which maintenance starts with its own: relay, reconcile and the Redis half of
+// reaping. One leader acts, to save work; two are harmless. A leader whose own Redis fails lets others lead; as
 // long as there is nobody else it does what can be done: queues in mode ledger, and those of another Redis.
-import { bounded } from '../../runtime/bounded.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { createLoop } from '../../runtime/service.ts'
 import type { Loop, Service } from '../../runtime/service.ts'
@@ -18,11 +17,7 @@ const RELAY_MIN_MS = 10
 /** A lane is full and rows wait: it is drained within this order of time. */
 const RELAY_BUSY_MS = 20
 const TURNS_MAX = 50
-const MEMORY_MS = 5_000
 const COUNTS_MS = 5_000
-/** From here on the window shrinks; at the second nothing more goes to Redis. */
-const MEMORY_TIGHT = 0.8
-const MEMORY_FULL = 0.95
 
 export function createUpkeep(hybrid: Hybrid, isLeading: () => boolean): readonly Service[] {
   const { times, runtime } = hybrid
@@ -48,7 +43,6 @@ export function createUpkeep(hybrid: Hybrid, isLeading: () => boolean): readonly
     createRelay(hybrid, runtime, isLeading),
     createLoop({ name: 'reconcile', runtime, pass: reconcile }),
     createLoop({ name: 'reaper', runtime, pass: reaping }),
-    createLoop({ name: 'memory watch', runtime, pass: () => watchMemory(hybrid) }),
     ...(hybrid.eye === undefined ? [] : [createLoop({ name: 'token counts', runtime, pass: tellCounts })]),
   ]
 }
@@ -118,19 +112,4 @@ function createRelay(hybrid: Hybrid, runtime: Runtime, isLeading: () => boolean)
       await loop.stop()
     },
   }
-}
-
-/** At 80 % of its memory the window shrinks, so that Redis never has to refuse or to evict. */
-async function watchMemory(hybrid: Hybrid): Promise<number> {
-  const { used, max } = await bounded(hybrid.runtime.clock, hybrid.times.raceMs, 'Redis', hybrid.race.memory())
-  const ratio = max === 0 ? 0 : used / max
-  const share = Math.min(Math.max((MEMORY_FULL - ratio) / (MEMORY_FULL - MEMORY_TIGHT), 0), 1)
-  if (share < 1 && hybrid.windowShare === 1) {
-    hybrid.runtime.logger.warn(
-      { used, max },
-      'the memory of Redis is 80 % full: fewer jobs wait in it, more in PostgreSQL',
-    )
-  }
-  hybrid.windowShare = share
-  return MEMORY_MS
 }
