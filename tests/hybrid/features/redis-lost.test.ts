@@ -96,6 +96,42 @@ test('H3 while Redis answers and refuses to write workers go on from PostgreSQL,
   }
 })
 
+test('H3 a worker that is busy does not keep the others from the Redis that took the place of the old one', async () => {
+  await using at = await place()
+  const { seen, count } = counting()
+  let release = (): void => undefined
+  const released = new Promise<void>((resolve) => void (release = resolve))
+  let isBusy = false
+  const long = defineJob({
+    name: 'long',
+    queue: 'long',
+    run: () => {
+      isBusy = true
+      return released
+    },
+  })
+  // The first one leads, and asks Redis all the time; the busy one has nothing to ask.
+  const free = await at.process([count, long])
+  await free.work({ queues: ['default'], concurrency: 5 })
+  await free.enqueue(count, 0)
+  const epochOn = (queue = 'default'): Promise<unknown> =>
+    redis.command('hget', `${at.address.prefix}:{${queue}}:state`, 'identity')
+  await until(async () => seen.runs.size === 1 && (await epochOn()) !== null, 'tokens')
+  const busy = await at.process([count, long])
+  await busy.work({ queues: ['default', 'long'], concurrency: 1 })
+  const { id } = await busy.enqueue(long, undefined)
+  await until(async () => isBusy && (await epochOn('long')) !== null, 'the long job')
+  await redis.kill('SIGTERM')
+  await redis.restart()
+  await free.enqueueMany(Array.from({ length: 100 }, (_, index) => [count, 1 + index] as const))
+  await until(() => seen.runs.size === 101, 'jobs beside the long one')
+  const replid = /master_replid:(\w+)/.exec(String(await redis.command('info', 'replication')))?.[1]
+  await until(async () => (await epochOn()) === replid, 'an epoch on the Redis of now')
+  release()
+  await until(async () => (await free.jobs.get(id))?.status === 'completed', 'the end of the long job')
+  expect([...seen.runs.values()].filter((runs) => runs !== 1)).toEqual([])
+})
+
 test('H1 long payloads, extras and every kind of gate pass through the relay', async () => {
   await using at = await place()
   const got: string[] = []
