@@ -114,6 +114,7 @@ export class Engine {
       runtime,
       jobs: backend.jobs,
       callsMax: backend.capabilities.orderedCalls,
+      settlesApart: backend.capabilities.settlesApart,
       demand: (asked) => this.#demand(asked),
       reports: (most) => this.#reports.take(most),
       onReportLost: ({ run, transition }) => run && this.#reports.takeBack(run, transition),
