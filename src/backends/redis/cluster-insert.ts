@@ -69,13 +69,13 @@ export function createClusterInsert(
   async function leaveBatches(jobs: readonly NewJob[]): Promise<void> {
     for (const [id, own] of groupBy(jobs, (job) => job.batch)) {
       if (id === undefined) continue
-      const said = await batch(batchTag(id), ['drop', id, ...own.map(memberOf)])
+      const said = await batch(batchTag(id), ['drop', id, 0, ...own.map(memberOf)])
       if (said === 'finished') await outbox.fire(id satisfies BatchId)
     }
   }
 
-  async function insertByQueue(jobs: readonly NewJob[]): Promise<InsertReply> {
-    const results = new Map<number, InsertResult>()
+  /** What was written is in `results`, also when a later queue refuses or fails. */
+  async function insertByQueue(jobs: readonly NewJob[], results: Map<number, InsertResult>): Promise<InsertReply> {
     const standsFor = new Map<JobId, JobId>()
     for (const [queue, own] of groupBy([...jobs.entries()], ([, job]) => job.queue)) {
       const reply = await insertInto(
@@ -97,16 +97,17 @@ export function createClusterInsert(
     if (jobs.length === 0) return { ok: true, results: [] }
     const queues = new Set(jobs.map(({ queue }) => queue))
     const isSimple = jobs.every(({ batch: id, dependsOn }) => id === undefined && dependsOn === undefined)
-    const stored = isSimple ? new Set<JobId>() : await storedIds(jobs)
-    const fresh = isSimple ? [] : jobs.filter(({ id }) => !stored.has(id))
+    const known = isSimple ? new Set<JobId>() : await storedIds(jobs)
+    const fresh = isSimple ? [] : jobs.filter(({ id }) => !known.has(id))
     const refusal = (await findRefusal(fresh, jobs)) ?? (await joinBatches(fresh))
     if (refusal !== null) return { ok: false, refusal }
     await register(queues)
-    const reply = await insertByQueue(jobs)
-    const made = new Set(
-      reply.ok ? reply.results.flatMap(({ id, outcome }) => (outcome === 'inserted' ? [id] : [])) : [],
-    )
-    await leaveBatches(fresh.filter(({ id, batch: own }) => own !== undefined && !made.has(id)))
+    const results = new Map<number, InsertResult>()
+    const reply = await insertByQueue(jobs, results)
+    // Of those that stand for another job, or were refused; one that was there already may be the work of this very call,
+    // repeated while the first was under way.
+    const stored = new Set([...results.values()].map(({ id }) => id))
+    await leaveBatches(fresh.filter(({ id, batch: own }) => own !== undefined && !stored.has(id)))
     if (!isSimple) for (const queue of queues) await outbox.deliver(queue)
     return reply
   }
