@@ -136,22 +136,6 @@ describe('by id', () => {
   })
 })
 
-describe('one id in two queues', () => {
-  test('is two jobs, each of which runs; in the same queue it is one', async () => {
-    const id = await world.addOne()
-    const outcomes = await world.accept({ id }, { id, queue: 'other' }, { id, queue: 'other' })
-    expect(outcomes.map(({ outcome }) => outcome)).toEqual(['already', 'inserted', 'already'])
-    const worker = await world.worker()
-    const runs = [await worker.claimOne(), await worker.claimOne('other')]
-    expect(runs.map((run) => [run.id, run.queue])).toEqual([
-      [id, 'mail'],
-      [id, 'other'],
-    ])
-    const [found] = await world.query.get([id])
-    expect(found).toMatchObject({ id, status: 'running' })
-  })
-})
-
 describe('a job that was removed', () => {
   const remove = (id: JobId) =>
     world.apply({ jobId: id, edge: 'remove', guard: { from: EDGES.remove.from }, to: 'cancelled' })

@@ -1,4 +1,5 @@
-// jobs.insert on a Cluster: an atom per queue. Everything that could refuse is looked at before; batches are joined
+// jobs.insert on a Cluster: an atom per queue. Everything that could refuse is looked at before, and so are ids that somebody
+// chose, in the other queues; batches are joined
 // before and left again by requests that made no job; messages go out when all queues have their jobs.
 import { mayJoin } from '../../core/batch.ts'
 import { findCycle } from '../../core/flow.ts'
@@ -93,7 +94,7 @@ export function createClusterInsert(
     return { ok: true, results: jobs.map((_, index) => results.get(index)!) }
   }
 
-  return async (jobs) => {
+  async function insertAll(jobs: readonly NewJob[]): Promise<InsertReply> {
     if (jobs.length === 0) return { ok: true, results: [] }
     const queues = new Set(jobs.map(({ queue }) => queue))
     const isSimple = jobs.every(({ batch: id, dependsOn }) => id === undefined && dependsOn === undefined)
@@ -111,6 +112,25 @@ export function createClusterInsert(
     if (!isSimple) for (const queue of queues) await outbox.deliver(queue)
     return reply
   }
+
+  return async (jobs) => {
+    const own = jobs.filter(({ ownId }) => ownId === true)
+    if (own.length === 0) return insertAll(jobs)
+    const found = await findQueues(
+      store,
+      own.map(({ id }) => id),
+    )
+    const isElsewhere = ({ id, queue, ownId }: NewJob): boolean => ownId === true && (found.get(id) ?? queue) !== queue
+    const reply = await insertAll(jobs.filter((job) => !isElsewhere(job)))
+    if (!reply.ok) return reply
+    const rest = reply.results.values()
+    const results = jobs.map((job) => (isElsewhere(job) ? alreadyThere(job) : rest.next().value!))
+    return { ok: true, results }
+  }
+}
+
+function alreadyThere({ id }: NewJob): InsertResult {
+  return { id, outcome: 'already' }
 }
 
 function memberOf({ queue, id }: NewJob): string {

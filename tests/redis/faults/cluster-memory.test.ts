@@ -55,6 +55,14 @@ test('D1 on a Cluster at the limit of memory children, batches and requests to c
   expect((await world.batches.get(batch))?.finishedAtMs).not.toBeNull()
 })
 
+test('D1 on a Cluster at the limit of memory a batch can be cancelled', async () => {
+  const batch = await world.batch()
+  const id = await world.addOne({ batch })
+  await setMemory('1')
+  expect(await world.batches.cancel(batch)).toBe(true)
+  expect(await world.jobs.due('batch-cancelled', 10)).toMatchObject([{ job: { id } }])
+})
+
 test('D1 on a Cluster a callback that finds no room waits, and takes neither the claim nor the messages behind it along', async () => {
   const worker = await world.worker()
   const done = world.job({ queue: 'later' })
