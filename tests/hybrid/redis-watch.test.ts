@@ -72,7 +72,10 @@ test('H3 another epoch is a new reason, and so is another outage', async () => {
   const { clock, view, watch, asked, answers } = await setup()
   await clock.advance(10_000)
   for (const change of [
-    () => view.learnRow({ ...ROW, epoch: 8 }),
+    async () => {
+      view.learnRow({ ...ROW, epoch: 8 })
+      await Promise.resolve()
+    },
     async () => {
       answers('one')
       await clock.advance(200)
