@@ -47,6 +47,11 @@ export function createBatchSweep(store: RedisStore, outbox: Outbox): (olderThanM
   return async (olderThanMs) => {
     const ids = (await link.command('ZRANGE', keys.batches, from, from + LOOK - 1)) as readonly BatchId[]
     from = ids.length < LOOK ? 0 : from + LOOK
-    for (const id of ids) await tend(id, olderThanMs)
+    for (const batch of ids) {
+      await tend(batch, olderThanMs).catch((error: unknown) => {
+        // Such as a callback that finds no room: its turn comes again, and the others have theirs now.
+        store.logger.warn({ batch, error }, 'redis: a batch could not be tended yet')
+      })
+    }
   }
 }

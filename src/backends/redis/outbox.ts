@@ -32,6 +32,7 @@ export function createOutbox(store: RedisStore, insert: (jobs: readonly NewJob[]
   const tellKid = prepared(store, 'jobs.apply', 'kidTold')
   const batch = prepared(store, 'jobs.apply', 'batchApart')
   const small = scriptOf(store, 'jobs.apply', 'smallWrite')
+  const stuck = new Set<string>()
 
   /** One command that is done at the limit of memory too. */
   async function write(key: string, command: string, ...values: readonly string[]): Promise<void> {
@@ -86,8 +87,13 @@ export function createOutbox(store: RedisStore, insert: (jobs: readonly NewJob[]
   async function deliver(queue: string): Promise<void> {
     try {
       await carryAll(keys.queue(queue, 'outbox'))
+      stuck.delete(queue)
     } catch (error) {
-      store.logger.warn({ queue, error }, 'redis: messages between queues could not be delivered yet')
+      // Once: every later call of the queue tries again.
+      if (!stuck.has(queue)) {
+        store.logger.warn({ queue, error }, 'redis: messages between queues could not be delivered yet')
+      }
+      stuck.add(queue)
     }
   }
 

@@ -78,6 +78,7 @@ test('D1 on a Cluster a callback that finds no room waits, and takes neither the
   expect(reply.jobs.map(({ id }) => id)).toEqual([next])
   expect(await world.statusOf(done.id, child)).toEqual(['gone', 'queued'])
   await world.jobs.promote(10)
+  expect(await world.jobs.prune([{ status: 'completed', olderThanMs: 0 }], 100)).toBe(2)
   await setMemory('0')
   await world.jobs.promote(10)
   expect(await world.statusOf(done.id)).toEqual(['queued'])
