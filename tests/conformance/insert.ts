@@ -172,6 +172,29 @@ export function insert({ test }: Setup): void {
     expect(await world.drain(worker)).toEqual([job.id])
   })
 
+  test('J2 an id that its caller chose is one job, whatever queues it is enqueued in', async (world) => {
+    const id = await world.addOne({ ownId: true, queue: 'first' })
+    const [twice, fresh] = [world.newId(), world.newId()]
+    const asked = [
+      { id, queue: 'second' },
+      { id: twice, queue: 'third' },
+      { id: twice, queue: 'third' },
+      { id, queue: 'first' },
+      { id: fresh },
+    ]
+    const results = await world.accept(...asked.map((one) => ({ ...one, ownId: true })))
+    expect(results).toEqual([
+      { id, outcome: 'already' },
+      { id: twice, outcome: 'inserted' },
+      { id: twice, outcome: 'already' },
+      { id, outcome: 'already' },
+      { id: fresh, outcome: 'inserted' },
+    ])
+    expect(await world.get(id)).toMatchObject({ queue: 'first' })
+    const { items } = await world.query.list({}, { limit: 10 })
+    expect(items.map((one) => one.id).sort()).toEqual([id, twice, fresh].sort())
+  })
+
   test('J2 an insert of nothing is accepted', async (world) => {
     expect(await world.jobs.insert([])).toEqual({ ok: true, results: [] })
   })
