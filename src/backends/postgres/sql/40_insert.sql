@@ -81,7 +81,7 @@ begin
   entry := nextval('millrace.entry_seq');
   if cardinality(minting) = cardinality(queue_ids) and batch is null and delays is null and run_ats is null then
     -- All of them are new, as nearly always, and become tokens: without asking row by row whether one is there already it
-    -- takes 8 µs a job instead of 11.6. A subtransaction, so never inside a transaction of a caller.
+    -- takes 8.2 µs a job (ADR 006) instead of 11.6. A subtransaction, so never inside a transaction of a caller.
     begin
       with fresh as (
         insert into millrace.job_bodies (id, enqueued_at, first_run_at, queue_id, timeout_ms, max_attempts, priority, name, payload, meta, tags)
