@@ -10,6 +10,8 @@ import { fieldOf, refOf } from './token-text.ts'
 
 const PAGE = 1_000
 const PAGES_MAX = 5
+/** Of one queue in one pass; where there are more the next pass comes soon. */
+const OLD_MAX = PAGE * PAGES_MAX
 
 interface Mark {
   readonly atMs: number
@@ -27,8 +29,8 @@ export class Reconciler {
     this.#hybrid = hybrid
   }
 
-  /** Throws when an outcome is unknown; the next pass begins again. */
-  async pass(queues: Iterable<DispatchRow>): Promise<number> {
+  /** Answers whether more waits than one pass may move. Throws when an outcome is unknown; the next pass begins again. */
+  async pass(queues: Iterable<DispatchRow>): Promise<boolean> {
     const { ledger, runtime, times } = this.#hybrid
     const { next, server } = await ledger.leaseMark()
     if (server !== this.#server) this.#marks.length = 0
@@ -39,19 +41,19 @@ export class Reconciler {
     const below = aged?.next ?? 0
     while (this.#marks.length > 1 && nowMs - this.#marks[1]!.atMs >= 2 * times.reconcileMs) this.#marks.shift()
     const rows = [...queues]
-    let moved = 0
+    let hasMore = false
     // What needs PostgreSQL alone comes first: a Redis that fails is no reason to leave it.
-    for (const row of rows) moved += this.#count(row, Math.max(await ledger.requeueOld(row.queue, row.epoch, PAGE), 0))
+    for (const { queue, epoch } of rows) {
+      const moved = Math.max(await ledger.requeueOld(queue, epoch, OLD_MAX), 0)
+      this.#hybrid.tally.add(queue, 'requeued', moved)
+      hasMore ||= moved >= OLD_MAX
+    }
     for (const row of rows) {
-      if (row.mode === 'token' && below > row.firstLease) moved += this.#count(row, await this.#audit(row, below))
+      if (row.mode !== 'token' || below <= row.firstLease) continue
+      this.#hybrid.tally.add(row.queue, 'requeued', await this.#audit(row, below))
     }
     runtime.failpoint('hybrid.reconciled')
-    return moved
-  }
-
-  #count({ queue }: DispatchRow, moved: number): number {
-    this.#hybrid.tally.add(queue, 'requeued', moved)
-    return moved
+    return hasMore
   }
 
   async #audit({ queue, epoch, firstLease }: DispatchRow, below: number): Promise<number> {
