@@ -30,6 +30,8 @@ export interface OpenSystem {
   enqueueMany(payloads: readonly Payload[]): Promise<void>
   /** Asks the store how many jobs wait or run: a job counts until its completion is committed. */
   unfinished(): Promise<number>
+  /** Where jobs wait in two places, those that were brought to the fast one; it holds `most`. */
+  readonly dispatch?: { readonly most: number; readonly count: () => Promise<number> }
   /** Starts one worker; resolves when it has started. */
   work(options: WorkOptions): Promise<RunningWorker>
   close(): Promise<void>

@@ -64,6 +64,47 @@ describe('samples in documents', () => {
   })
 })
 
+describe('docs/delivery-contract.md', () => {
+  const text = readText('docs/delivery-contract.md')
+  // `tests/a.test.ts` *a part of a title*, *of another* on each
+  const cited = [...text.matchAll(/`(tests\/[\w./-]+)`((?:,? \*[^*]+\*)*)( on each)?/g)]
+
+  test('every test that it names is there, by its file and its title', () => {
+    const missing = cited.flatMap(([, path = '', names = '']) => {
+      const titles = REPOSITORY_FILES.filter((file) => file === path || file.startsWith(`${path}/`)).map(readText)
+      if (titles.length === 0) return [`${path} does not exist`]
+      const parts = [...names.matchAll(/\*([^*]+)\*/g)].map(([, part = '']) => part)
+      if (parts.length === 0) return [`${path}: no title is named`]
+      return parts.filter((part) => !titles.some((own) => titleWith(part).test(own))).map((part) => `${path}: ${part}`)
+    })
+    expect(missing).toEqual([])
+    expect(cited.length).toBeGreaterThan(30)
+  })
+
+  test('a suite that is said to run on each store does', () => {
+    const stores = ['tests/redis/features/', 'tests/postgres/features/', 'tests/hybrid/features/']
+    const suites = cited.filter(([, , , each]) => each !== undefined).map(([, path = '']) => path)
+    const absent = suites.flatMap((path) =>
+      stores
+        .filter(
+          (folder) =>
+            !REPOSITORY_FILES.some(
+              (file) => file.startsWith(folder) && readText(file).includes(`../${path.slice('tests/'.length)}'`),
+            ),
+        )
+        .map((folder) => `${path} is not used in ${folder}`),
+    )
+    expect(suites.length).toBeGreaterThan(0)
+    expect(absent).toEqual([])
+  })
+})
+
+/** In the title of a test, or in the name of a scenario. */
+function titleWith(part: string): RegExp {
+  const escaped = part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
+  return new RegExp(`^\\s*(?:(?:test|it)(?:\\.each\\([^\\n]*?\\))?\\(\\s*|name: )?'[^'\\n]*${escaped}`, 'm')
+}
+
 describe('the extraction', () => {
   const fence = '```'
 

@@ -1,8 +1,9 @@
-// How fast producers get jobs in while nobody works: one by one with 100 calls in flight, or in bulk.
+// How fast producers get jobs in while nobody works: one by one with 100 calls in flight, or in bulk. Somebody has worked before.
 import { startClocks } from '../clocks.ts'
 import { CAP_MS } from '../scenario.ts'
 import type { Measurement, Scenario, Stage } from '../scenario.ts'
 import { payload, payloads } from '../system.ts'
+import { checkDispatched, warmUpProducers } from '../warm-up.ts'
 
 const IN_FLIGHT = 100
 const BULK = 1000
@@ -32,6 +33,7 @@ async function measureEnqueue(
   jobsPerCall: number,
   call: (stage: Stage, first: number, count: number) => Promise<void>,
 ): Promise<Measurement> {
+  await warmUpProducers(stage, jobs)
   const clocks = await startClocks({ stage, isWorkHere: true })
   let next = 0
   let done = 0
@@ -47,5 +49,6 @@ async function measureEnqueue(
   await Promise.all(Array.from({ length: callsInFlight }, produce))
   clocks.stop()
   const values = await clocks.values(done)
+  await checkDispatched(stage, done)
   return { values, ...(done < jobs && { cappedAtJobs: done }) }
 }

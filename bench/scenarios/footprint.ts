@@ -3,6 +3,7 @@
 // the sum, and what lies in Redis stands beside it.
 import { fill } from '../backlog.ts'
 import type { Scenario, Stage } from '../scenario.ts'
+import { checkDispatched, warmUpProducers } from '../warm-up.ts'
 
 export const footprint: Scenario = {
   name: 'footprint',
@@ -11,9 +12,11 @@ export const footprint: Scenario = {
   jobs: { memory: 100_000, redis: 100_000, postgres: 100_000 },
   async run(stage, jobs) {
     // The first jobs also load code and grow pools; that is not the price of a job.
+    await warmUpProducers(stage, jobs)
     await fill(stage, 1000)
     const before = await usedBytes(stage)
     await fill(stage, jobs)
+    await checkDispatched(stage, 1000 + jobs)
     const after = await usedBytes(stage)
     const redisBytes = after.redis - before.redis
     return {

@@ -1,18 +1,17 @@
 // Producer and worker at once: jobs come in bulk, two calls in flight, while a worker takes them. The producer
 // waits when it is far ahead, so that this does not become one after the other. The clock runs from the first call
 // until the store has no unfinished job. A small backlog is worked off before, so that neither process is new.
-import { fill } from '../backlog.ts'
 import { startClocks } from '../clocks.ts'
 import { untilFinished } from '../finish.ts'
 import { CAP_MS } from '../scenario.ts'
 import type { Scenario } from '../scenario.ts'
 import { payloads } from '../system.ts'
+import { warmUp } from '../warm-up.ts'
 
 const BULK = 1000
 const IN_FLIGHT = 2
 const CONCURRENCY = 100
 const AHEAD_MAX = 10_000
-const WARM_UP_MAX = 2000
 
 export const produceConsume: Scenario = {
   name: 'produce-consume',
@@ -22,15 +21,8 @@ export const produceConsume: Scenario = {
   async run(stage, jobs) {
     const { system } = stage
     const crew = await stage.crew({ concurrency: CONCURRENCY })
-    const warmUp = Math.min(WARM_UP_MAX, jobs)
-    await fill(stage, warmUp)
-    const parts = { stage, crew, isWorkHere: true }
-    const warming = await startClocks(parts)
-    await crew.start()
-    const cold = await untilFinished({ system, crew, clocks: warming, handled: warmUp, capMs: CAP_MS })
-    if (cold > 0) throw new Error(`${cold} of ${warmUp} jobs were not finished within ${CAP_MS / 1000} s`)
-
-    const clocks = await startClocks(parts)
+    const before = await warmUp(stage, crew, jobs)
+    const clocks = await startClocks({ stage, crew, isWorkHere: true })
     let next = 0
     let produced = 0
     const produce = async (): Promise<void> => {
@@ -38,13 +30,13 @@ export const produceConsume: Scenario = {
         const first = next
         const count = Math.min(BULK, jobs - first)
         next += count
-        await crew.handled(warmUp + next - AHEAD_MAX, CAP_MS - clocks.elapsedMs())
+        await crew.handled(before + next - AHEAD_MAX, CAP_MS - clocks.elapsedMs())
         await system.enqueueMany(payloads(first, count))
         produced += count
       }
     }
     await Promise.all(Array.from({ length: IN_FLIGHT }, produce))
-    const left = await untilFinished({ system, crew, clocks, handled: warmUp + produced, capMs: CAP_MS })
+    const left = await untilFinished({ system, crew, clocks, handled: before + produced, capMs: CAP_MS })
     const done = produced - left
     const values = await clocks.values(done)
     if (done === jobs) return { values }

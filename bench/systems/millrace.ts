@@ -38,6 +38,12 @@ export const millrace: System = {
         const byQueue = await mill.jobs.counts(QUEUE)
         return byQueue.reduce((sum, { counts }) => sum + UNFINISHED.reduce((all, status) => all + counts[status], 0), 0)
       },
+      ...(backend.startsWith('hybrid') && {
+        dispatch: {
+          most: WINDOW,
+          count: async () => (await mill.jobs.counts(QUEUE)).reduce((sum, { counts }) => sum + counts.dispatched, 0),
+        },
+      }),
       async work(options) {
         onStart = options.onStart
         const worker = await mill.work({ queues: [QUEUE], concurrency: options.concurrency })

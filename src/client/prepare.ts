@@ -105,6 +105,7 @@ function newJob(
   const dependsOn = dependencies(checked.dependsOn, extras.dependsOn)
   return {
     id,
+    ...(id === checked.id && { ownId: true }),
     queue: definition.queue,
     name: definition.name,
     payload,

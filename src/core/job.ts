@@ -48,6 +48,8 @@ export interface ScheduleRef {
 /** A job as the client hands it to the store: decided, validated, encoded. */
 export interface NewJob {
   readonly id: JobId
+  /** Its caller chose the id: a job of any queue may have it, not only a copy of this very request. */
+  readonly ownId?: boolean
   readonly queue: string
   readonly name: string
   readonly payload: JsonText

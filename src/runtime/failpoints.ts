@@ -1,5 +1,5 @@
-// The named points at which a process may be crashed in simulation. Each stands for a crash that the design
-// thought through; a simulation that never crashes at one of them fails.
+// The named points at which a process may be crashed, in simulation or, where it is a real one, by a test. Each stands for a
+// crash that the design thought through; a simulation that never crashes at one of them fails.
 
 export const FAILPOINTS = [
   /** A producer dies before its insert was sent, or after it took effect and before anyone was told. */
@@ -37,3 +37,14 @@ export const FAILPOINTS = [
 ] as const
 
 export type Failpoint = (typeof FAILPOINTS)[number]
+
+let onHit: ((name: Failpoint) => void) | undefined
+
+/** For a process that a test has started to die at one of them. Nobody else calls it. */
+export function watchFailpoints(watch: (name: Failpoint) => void): void {
+  onHit = watch
+}
+
+export function hitFailpoint(name: Failpoint): void {
+  onHit?.(name)
+}

@@ -3,6 +3,7 @@
 import { V7Generator } from 'uuidv7'
 import { systemClock } from './clock.ts'
 import type { Clock } from './clock.ts'
+import { hitFailpoint } from './failpoints.ts'
 import type { Failpoint } from './failpoints.ts'
 import { silentLogger } from './logger.ts'
 import type { Logger } from './logger.ts'
@@ -14,7 +15,7 @@ export interface Runtime {
   /** A new UUIDv7; ids of one process rise. */
   readonly newId: () => string
   readonly logger: Logger
-  /** A named point at which the simulator may crash or freeze the process. Does nothing in production. */
+  /** A named point at which the simulator, or a test, may crash or freeze the process. Does nothing in production. */
   readonly failpoint: (name: Failpoint) => void
 }
 
@@ -26,7 +27,7 @@ export function createRuntime(overrides: Partial<Runtime> = {}): Runtime {
     random,
     newId: overrides.newId ?? createIdSource(clock, overrides.random),
     logger: overrides.logger ?? silentLogger,
-    failpoint: overrides.failpoint ?? ((): void => undefined),
+    failpoint: overrides.failpoint ?? hitFailpoint,
   }
 }
 

@@ -50,6 +50,8 @@ export interface Capabilities {
   readonly payloadSearch: boolean
   /** Claims of one worker that may be under way at once: the store takes and answers them in order. 1: one at a time. */
   readonly orderedCalls: number
+  /** Claims and settlements go to different servers: nobody gains by sending them together. */
+  readonly settlesApart: boolean
   /** How a thread of its own can keep a worker alive; null: only the main loop can reach the store. */
   readonly threadLiveness: ThreadLiveness | null
   /** How long finished jobs are kept where nobody says; absent: the defaults of the system. */
@@ -66,8 +68,10 @@ export interface DefaultRetention {
 export interface ThreadLiveness {
   readonly module: string
   readonly options: unknown
-  /** Where each life has a thread with options of its own: these; null: that life has none. */
+  /** Where each life has a thread with options of its own: these, asked for as it starts; null: that life has none. */
   readonly ofLife?: (worker: WorkerId) => Pick<ThreadLiveness, 'module' | 'options'> | null
+  /** That life is over, whatever its thread still does. */
+  readonly onEnd?: (worker: WorkerId) => void
   /** The thread has heard from the store. */
   readonly onReply?: (worker: WorkerId, reply: BeatReply) => void
 }

@@ -83,10 +83,13 @@ export class Dispatch implements SlotUser {
     let taken = 0
     try {
       // The buffer may change under a handler that stops its own worker; what has a slot is not in it any more.
-      for (let next = this.#buffer[0]; next !== undefined && this.#mayTake(next); next = this.#buffer[0]) {
+      for (let next = this.#buffer[0]; next !== undefined; next = this.#buffer[0]) {
+        const isOurs = next.state !== 'ended' && this.#mayStart(next)
+        if (isOurs && !this.#hasSlotFor(next)) break
         this.#buffer.shift()
         taken += 1
-        this.#take(next, limited)
+        if (isOurs) this.#take(next, limited)
+        else if (next.state !== 'ended') this.#sendBack(next)
       }
     } finally {
       this.#starting = false
@@ -99,26 +102,24 @@ export class Dispatch implements SlotUser {
   }
 
   /** False: it has to wait, and everyone behind it too. */
-  #mayTake(run: JobRun): boolean {
+  #hasSlotFor(run: JobRun): boolean {
     const { slots } = this.#options
     if (this.#alone !== undefined) return false
-    if (run.state === 'ended' || !this.#mayStart(run)) return true
     return isAlone(run) ? slots.reserve(this) : slots.free > 0 && slots.mayUse(this)
   }
 
   #take(run: JobRun, limited: JobRun[]): void {
-    const { slots, start, giveBack } = this.#options
-    if (run.state === 'ended') return
-    if (!this.#mayStart(run)) {
-      run.state = 'ended'
-      giveBack(run)
-      return
-    }
+    const { slots, start } = this.#options
     if (isAlone(run)) this.#alone = run
     slots.take()
     this.#running += 1
     if (run.claimed.rateLimited) limited.push(run)
     else start(run)
+  }
+
+  #sendBack(run: JobRun): void {
+    run.state = 'ended'
+    this.#options.giveBack(run)
   }
 
   #mayStart(run: JobRun): boolean {
@@ -191,9 +192,7 @@ export class Dispatch implements SlotUser {
     if (back.length === 0) return
     this.#buffer = this.#buffer.filter((run) => !which(run))
     for (const run of back) {
-      if (run.state === 'ended') continue
-      run.state = 'ended'
-      this.#options.giveBack(run)
+      if (run.state !== 'ended') this.#sendBack(run)
     }
     if (!this.#buffer.some(isAlone) && this.#alone === undefined) this.#options.slots.release(this)
   }

@@ -96,7 +96,7 @@ export class Engine {
     this.#dispatch = new Dispatch({
       runtime,
       slots,
-      mayStart: (run) => this.#state === 'working' && run.worker === this.#life.current?.worker && this.#isTrusted(),
+      mayStart: (run) => this.#state === 'working' && this.#life.isCurrent(run.worker) && this.#isTrusted(),
       isPaused: (queue) => this.#queues.isPaused(queue),
       start: (run) => this.#start(run),
       takeTokens: (runs) => void takeTokens(runs, this.#rateGate),
@@ -114,6 +114,7 @@ export class Engine {
       runtime,
       jobs: backend.jobs,
       callsMax: backend.capabilities.orderedCalls,
+      settlesApart: backend.capabilities.settlesApart,
       demand: (asked) => this.#demand(asked),
       reports: (most) => this.#reports.take(most),
       onReportLost: ({ run, transition }) => run && this.#reports.takeBack(run, transition),
@@ -256,7 +257,7 @@ export class Engine {
       return run
     })
     // Jobs that were claimed by a life that is over are not ours to start.
-    if (demand.worker !== this.#life.current?.worker) {
+    if (!this.#life.isCurrent(demand.worker)) {
       for (const run of runs) {
         run.state = 'ended'
         this.#settle(run, { kind: 'returned' })

@@ -145,7 +145,6 @@ function threadSource(
   beatHere: () => Promise<void>,
 ): BeatSource {
   const { runtime, periodMs, marginMs, worker } = options
-  const { module, options: threadOptions } = liveness.ofLife?.(worker) ?? liveness
   const fallback = loopSource(options, beatHere)
   let thread: ReturnType<typeof startBeatThread> | undefined
   let isStopped = false
@@ -154,6 +153,7 @@ function threadSource(
 
   /** Ready is when the thread has beaten once, or when it is known that it will not. */
   const begin = (onReady: () => void): void => {
+    const { module, options: threadOptions } = liveness.ofLife?.(worker) ?? liveness
     thread = startBeatThread(
       { module, options: threadOptions, worker, periodMs, timeoutMs: Math.max(marginMs, 100) },
       {
@@ -200,6 +200,7 @@ function threadSource(
     async stop() {
       isStopped = true
       stopWaiting?.()
+      liveness.onEnd?.(worker)
       await thread?.stop()
       await fallback.stop()
     },

@@ -52,6 +52,10 @@ export class Life {
     return this.#heartbeat === undefined ? null : { worker: this.#id, claimNo: this.#claimNo }
   }
 
+  isCurrent(worker: WorkerId): boolean {
+    return this.#heartbeat !== undefined && this.#id === worker
+  }
+
   nextClaimNo(): number {
     this.#claimNo += 1
     return this.#claimNo

@@ -3,6 +3,8 @@
 // A settlement starts a call at once when none is under way; during a call settlements gather and go out together
 // with the next one (group commit). Where the store answers calls of a worker in order, a second call may follow
 // the first before its answer, if it is worth a call: then the store works on one while the jobs of the other run.
+// Where claims and settlements go to different servers they are apart: neither waits for the other, settlements keep
+// to one call at a time, and claims stop while too many of those are without an answer.
 // A call whose fate is unknown leaves its settlements to be sent again (they are idempotent) and makes the worker
 // suspect: before it claims again, and when nothing is under way any more, it asks the store what it holds and gives
 // back whatever it knows nothing about.
@@ -29,6 +31,8 @@ export interface PumpOptions {
   readonly jobs: JobStore
   /** Calls that may be under way at once: more than 1 only where the store answers them in order. */
   readonly callsMax: number
+  /** Claims and settlements are calls of their own. */
+  readonly settlesApart: boolean
   /** What to claim now, or null, with so many asked for and not yet answered. Asked right before each call. */
   readonly demand: (asked: number) => Demand | null
   /** At most so many reports of runs that wait to be sent; they go before settlements. */
@@ -56,6 +60,9 @@ const BREATHE_EVERY_MS = 5
 const REPORTS_MAX = LIMITS.applyBatchMax / 2
 /** A call behind another one must bring this many settlements, or find a store that has jobs for every claim. */
 const WORTH_A_CALL = 32
+/** Endings without an answer, beyond which nothing more is claimed: they would run again after a crash. */
+const UNSETTLED_MAX = LIMITS.applyBatchMax
+const NO_SETTLEMENTS: readonly Settlement[] = []
 
 export class Pump {
   readonly #options: PumpOptions
@@ -63,6 +70,10 @@ export class Pump {
   /** Endings that were sent once without an answer. */
   #unsent: Settlement[] = []
   #calls = 0
+  /** Those of them that claim. */
+  #claims = 0
+  /** Sent and not answered. */
+  #settling = 0
   /** Asked for by the calls under way. */
   #asked = 0
   /** The call under way keeps its order with one that follows it: both claim. */
@@ -73,7 +84,7 @@ export class Pump {
   #planned = false
   #stopped = false
   #retryTimer: Timer | undefined
-  #failures = 0
+  readonly #failures = { claim: 0, settle: 0 }
   #suspect = false
   #onIdle: (() => void)[] = []
   #lastBreathMs = 0
@@ -126,11 +137,12 @@ export class Pump {
 
   /** Starts the next call. False: there is nothing to do, or it has to wait for an answer. */
   #next(): boolean {
-    if (this.#calls >= this.#options.callsMax) return false
     if (this.#suspect && this.#options.life() !== null) {
-      if (this.#calls === 0) this.#begin(() => this.#checkHoldings(), 0)
+      if (this.#calls === 0) this.#begin(() => this.#checkHoldings(), null, NO_SETTLEMENTS)
       return this.#calls === 0
     }
+    if (this.#options.settlesApart) return this.#claimApart() || this.#settleApart()
+    if (this.#calls >= this.#options.callsMax) return false
     const isBehind = this.#calls > 0
     if (isBehind && !this.#mayGoBehind()) return false
     const demand = this.#suspect ? null : this.#options.demand(this.#asked)
@@ -139,7 +151,26 @@ export class Pump {
     if (demand === null && batch.length === 0) return false
     // Reports and endings of one run keep their order, also when the first of two calls has to be made again.
     this.#mayFollow = demand !== null && !batch.some(({ transition }) => transition.edge === 'report')
-    this.#begin(() => this.#exchange(demand, batch, isBehind), demand?.limit ?? 0)
+    this.#begin(() => this.#exchange(demand, batch, isBehind), demand, batch)
+    return true
+  }
+
+  #claimApart(): boolean {
+    if (this.#suspect || this.#claims >= this.#options.callsMax) return false
+    if (this.#claims > 0 && !this.#hasBacklog) return false
+    if (this.#unsent.length + this.#waiting.length + this.#settling >= UNSETTLED_MAX) return false
+    const demand = this.#options.demand(this.#asked)
+    if (demand === null) return false
+    this.#begin(() => this.#exchange(demand, NO_SETTLEMENTS, false), demand, NO_SETTLEMENTS)
+    return true
+  }
+
+  // One at a time: reports and endings of one run keep their order, and the longer a call takes the more go with the next.
+  #settleApart(): boolean {
+    if (this.#calls > this.#claims) return false
+    const batch = this.#nextBatch()
+    if (batch.length === 0) return false
+    this.#begin(() => this.#exchange(null, batch, false), null, batch)
     return true
   }
 
@@ -148,17 +179,26 @@ export class Pump {
     return this.#hasBacklog || this.#waiting.length >= WORTH_A_CALL
   }
 
-  #begin(call: () => Promise<void>, limit: number): void {
+  #begin(call: () => Promise<void>, demand: Demand | null, { length }: readonly Settlement[]): void {
+    const [kind, claims] = demand === null ? (['settle', 0] as const) : (['claim', 1] as const)
+    const asked = demand?.limit ?? 0
     this.#calls += 1
-    this.#asked += limit
+    this.#claims += claims
+    this.#asked += asked
+    this.#settling += length
     void call()
       .then(
-        () => this.#breathe(),
-        (error: unknown) => this.#backOff(error),
+        () => {
+          this.#failures[kind] = 0
+          return this.#breathe()
+        },
+        (error: unknown) => this.#backOff(error, kind),
       )
       .then(() => {
         this.#calls -= 1
-        this.#asked -= limit
+        this.#claims -= claims
+        this.#asked -= asked
+        this.#settling -= length
         if (this.#calls === 0) this.#frontFailed = false
         this.wake()
       })
@@ -190,7 +230,6 @@ export class Pump {
       if (demand !== null && !isPlanted('claim-not-recovered')) this.#suspect = true
       throw error
     }
-    this.#failures = 0
   }
 
   #nextBatch(): readonly Settlement[] {
@@ -232,16 +271,13 @@ export class Pump {
     this.#lastBreathMs = clock.monoMs()
   }
 
-  #backOff(error: unknown): void {
+  #backOff(error: unknown, kind: 'claim' | 'settle'): void {
     if (this.#retryTimer !== undefined || this.#stopped) return
     const { runtime } = this.#options
-    this.#failures += 1
-    const ceilingMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(this.#failures - 1, 10))
+    const failures = ++this.#failures[kind]
+    const ceilingMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(failures - 1, 10))
     const waitMs = ceilingMs * (0.5 + runtime.random() / 2)
-    runtime.logger.warn(
-      { failures: this.#failures, waitMs, error },
-      'the store did not take a call of the worker; trying again',
-    )
+    runtime.logger.warn({ failures, waitMs, error }, 'the store did not take a call of the worker; trying again')
     this.#retryTimer = runtime.clock.timer(waitMs, () => {
       this.#retryTimer = undefined
       this.wake()

@@ -81,8 +81,8 @@ export class Slots {
 
   // The one who was asked first last time comes last now, so a long backlog cannot keep the others out.
   #offer(): void {
-    const [first, ...others] = this.#users
-    if (first !== undefined && others.length > 0) this.#users = [...others, first]
+    const [first] = this.#users
+    if (first !== undefined && this.#users.length > 1) this.#users = [...this.#users.slice(1), first]
     for (const user of this.#users) user.onSlot()
   }
 }

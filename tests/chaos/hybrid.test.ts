@@ -20,8 +20,7 @@ describe('H2 H3 hybrid under load', () => {
     { timeout: 120_000 },
     async (_, scenario) => {
       const verdict = await play(servers, scenario, { backend: 'hybrid', goneMs: 2_000, jobs: 300 })
-      expect(verdict).toMatchObject({ lost: 0, stale: 0, unexpected: 0, repeated: 0 })
-      expect(verdict.firstStartMs).toBeLessThanOrEqual(scenario.firstStartMaxMs ?? 1_000)
+      expect(verdict).toMatchObject({ lost: 0, stale: 0, unexpected: 0, repeated: 0, ok: true })
     },
   )
 })

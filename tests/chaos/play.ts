@@ -5,8 +5,6 @@ import type { ChaosBackend, Servers } from './stage.ts'
 import { judge } from './verdict.ts'
 import type { Verdict } from './verdict.ts'
 
-const FIRST_START_MAX_MS = 1_000
-
 export interface PlayOptions {
   readonly backend: ChaosBackend
   readonly goneMs: number
@@ -19,10 +17,12 @@ export async function play(servers: Servers, scenario: Scenario, options: PlayOp
   const stage = await openStage(servers, options.backend)
   try {
     await stage.flow(jobs)
+    await stage.flowsThroughRedis()
     const struck = await scenario.strike(stage, { goneMs })
     try {
       await stage.flow(jobs)
-      return await judge(stage, struck, scenario.firstStartMaxMs ?? FIRST_START_MAX_MS)
+      await stage.flowsThroughRedis()
+      return await judge(stage, struck, scenario)
     } finally {
       await struck.close?.()
     }

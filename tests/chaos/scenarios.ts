@@ -2,9 +2,10 @@
 // which workers it robbed of their jobs: only what those had started may start again.
 import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { askedOnlyIn } from '../postgres/faults/ledger.ts'
 import { until } from '../postgres/faults/until.ts'
 import { startRedis } from '../support/redis-server.ts'
-import { TIMES } from './stage.ts'
+import { HELD, TIMES } from './stage.ts'
 import type { Stage } from './stage.ts'
 
 export interface Struck {
@@ -19,8 +20,12 @@ export interface Struck {
 export interface Scenario {
   readonly name: string
   readonly strike: (stage: Stage, times: ScenarioTimes) => Promise<Struck>
-  /** How soon after `backMs` a job must start. Default 1000. */
+  /** How soon after `backMs` a job that was made later must start. Default 1000. */
   readonly firstStartMaxMs?: number
+  /** So many runs were interrupted at the least, or the fault was none. Default 0. */
+  readonly minRerun?: number
+  /** So many enqueues may fail. Default 0: they are repeated, or go to the other store. */
+  readonly maxRefused?: number
 }
 
 export interface ScenarioTimes {
@@ -105,6 +110,7 @@ export const SCENARIOS: readonly Scenario[] = [
       await startWorker()
       return hit
     },
+    minRerun: 1,
   },
   {
     name: 'worker-stopped',
@@ -117,6 +123,7 @@ export const SCENARIOS: readonly Scenario[] = [
       victim.signal('SIGCONT')
       return hit
     },
+    minRerun: 1,
   },
   {
     name: 'postgres-restart',
@@ -124,18 +131,47 @@ export const SCENARIOS: readonly Scenario[] = [
       await postgres.restart('fast')
       return struck()
     },
+    // Connections are made again after a pause that grows; meanwhile every call fails at once, and its caller is told.
+    firstStartMaxMs: 5_000,
+    maxRefused: 1_000,
   },
   {
-    // Rows are minted in Postgres, their tokens never reach Redis, and those who should push them are gone.
+    // The relay has minted in Postgres, the token never reaches Redis, and the one who should push it is gone.
     name: 'relay-killed-before-push',
-    async strike({ workers, proxy, startWorker }) {
-      const robbed = workers.map(({ pid }) => pid)
-      proxy.deafen(true)
-      await wait(100)
-      for (const worker of workers) worker.signal('SIGKILL')
-      proxy.deafen(false)
+    async strike({ workers, enqueueReady, startWorker, ...stage }) {
+      // It was the first, so it leads.
+      const victim = workers[0]!
+      victim.tell('die')
+      const id = await enqueueReady()
+      await until(() => !victim.isAlive, 'the relay to die')
+      await onlyInPostgres(stage, [id])
       await startWorker()
-      return struck(robbed)
+      return struck([victim.pid])
+    },
+    minRerun: 1,
+  },
+  {
+    // The same with the producer: its jobs are stored, nobody was told so, and their tokens never reach Redis.
+    name: 'producer-killed-before-push',
+    async strike({ producers, startProducer, books, ...stage }) {
+      const victim = producers.at(-1)!
+      victim.tell('die')
+      await until(() => !victim.isAlive, 'the producer to die')
+      await onlyInPostgres(stage, askedOnlyIn(books.ledger))
+      await startProducer()
+      return struck()
     },
   },
 ]
+
+/** Some of these jobs were minted, and Redis has no token of them. */
+async function onlyInPostgres({ query, redis }: Pick<Stage, 'query' | 'redis'>, ids: readonly string[]): Promise<void> {
+  const rows = await query<{ field: string }>(
+    `select id || ':' || lease as field from millrace.running where worker_no = 0 and id = any($1)`,
+    [ids],
+  )
+  if (rows.length === 0) throw new Error('nothing was minted at the moment of death')
+  for (const { field } of rows) {
+    if ((await redis.command('HGET', HELD, field)) !== null) throw new Error(`the token ${field} was pushed`)
+  }
+}

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import pg from 'pg'
 import { balance, liveJobs } from '../postgres/faults/ledger.ts'
 import { until } from '../postgres/faults/until.ts'
-import type { Struck } from './scenarios.ts'
+import type { Scenario, Struck } from './scenarios.ts'
 import type { Stage } from './stage.ts'
 
 export interface Verdict {
@@ -17,8 +17,10 @@ export interface Verdict {
   readonly repeated: number
   /** Started again because their worker was robbed of them. */
   readonly rerun: number
-  /** From the moment the store was back to the first start. */
+  /** From the moment the store was back to the first start of a job that was made after it. */
   readonly firstStartMs: number
+  /** Enqueues that failed: their callers were told so. */
+  readonly refused: number
   /** From the end of the producer to the last job. */
   readonly drainMs: number
   readonly ok: boolean
@@ -26,9 +28,11 @@ export interface Verdict {
 
 /** Every lost token is back within heartbeat, grace and reconcile period; then the backlog has to run. */
 const DRAIN_MAX_MS = 60_000
+const FIRST_START_MAX_MS = 1_000
 
-export async function judge(stage: Stage, struck: Struck, firstStartMaxMs: number): Promise<Verdict> {
-  await stage.producer.stop()
+export async function judge(stage: Stage, struck: Struck, scenario: Scenario): Promise<Verdict> {
+  const { firstStartMaxMs = FIRST_START_MAX_MS, minRerun = 0, maxRefused = 0 } = scenario
+  await stage.producers.at(-1)!.stop()
   const stoppedMs = performance.now()
   const client = new pg.Client(await urlOf(stage))
   await client.connect()
@@ -39,7 +43,9 @@ export async function judge(stage: Stage, struck: Struck, firstStartMaxMs: numbe
     const runs = startsIn(stage.books.runs)
     const again = [...runs.values()].filter((starts) => starts.length > 1)
     const repeated = again.filter((starts) => starts.slice(0, -1).some(({ pid }) => !struck.robbed.includes(pid)))
-    const firstMs = Math.min(...[...runs.values()].flat().map(({ atMs }) => (atMs >= struck.backMs ? atMs : Infinity)))
+    const fresh = [...runs].flatMap(([id, starts]) => (madeAtMs(id) >= struck.backMs ? starts : []))
+    const firstMs = Math.min(...fresh.map(({ atMs }) => atMs))
+    const refused = stage.producers.flatMap(({ said }) => said.filter(({ kind }) => kind === 'refused')).length
     const verdict = {
       acked,
       lost: lost.length,
@@ -48,11 +54,15 @@ export async function judge(stage: Stage, struck: Struck, firstStartMaxMs: numbe
       repeated: repeated.length,
       rerun: again.length - repeated.length,
       firstStartMs: firstMs - struck.backMs,
+      refused,
       drainMs,
     }
     const ok =
       lost.length + notOnce.length + unexplained.length + unexpected.length + repeated.length === 0 &&
-      verdict.firstStartMs <= firstStartMaxMs
+      verdict.firstStartMs <= firstStartMaxMs &&
+      // A fault that interrupted nothing was none, and one that refuses everything is none of ours.
+      verdict.rerun >= minRerun &&
+      refused <= maxRefused
     return { ...verdict, ok }
   } finally {
     await client.end()
@@ -64,6 +74,11 @@ async function urlOf(stage: Stage): Promise<string> {
   const url = new URL(stage.postgres.url)
   url.pathname = row!.name
   return url.href
+}
+
+/** The time in a UUIDv7. */
+function madeAtMs(id: string): number {
+  return Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16)
 }
 
 interface Start {

@@ -44,6 +44,8 @@ export interface World extends Omit<Backend, 'start' | 'stop'> {
   apply(...transitions: readonly Transition[]): Promise<readonly Verdict[]>
   get(id: JobId): Promise<StoredJob>
   statusOf(...ids: readonly JobId[]): Promise<readonly (JobStatus | 'gone')[]>
+  /** Of `QUEUE`, as `counts` says: queued, or dispatched where a backend hands jobs on by itself. */
+  countReady(): Promise<number>
   batch(fields?: Partial<NewBatch>): Promise<BatchId>
   /** Claims one by one until nothing is ready; completes each at once. Answers the order of starts. */
   drain(worker: TestWorker, queues?: readonly string[]): Promise<readonly JobId[]>
@@ -135,6 +137,10 @@ export function createWorld(backend: Backend, clock: TestClock): World {
     apply: (...transitions) => backend.jobs.apply(transitions),
     statusOf: async (...ids) =>
       (await backend.query.get(ids)).map((found) => (found === null ? 'gone' : place(found.status))),
+    async countReady() {
+      const [found] = await backend.query.counts(QUEUE)
+      return (found?.counts.queued ?? 0) + (found?.counts.dispatched ?? 0)
+    },
     async batch(fields = {}) {
       const id = mint() as BatchId // minted here, as the client does
       const callbacks = { complete: null, success: null, failure: null }

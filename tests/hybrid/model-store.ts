@@ -9,11 +9,12 @@ import { ManualClock } from '../conformance/manual-clock.ts'
 import type { TestStore } from '../conformance/suite.ts'
 import { stepBackend } from './step-backend.ts'
 
-export async function createModelStore(): Promise<TestStore> {
+export async function createModelStore(isFast = false): Promise<TestStore> {
   const clock = new ManualClock()
   const world = new World(clock)
   const runtime = createRuntime()
   const backend = stepBackend({
+    isFast,
     runtime,
     store: backendOver(world),
     ledger: memoryLedger(world, new LedgerState()),

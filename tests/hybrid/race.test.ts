@@ -91,7 +91,7 @@ describe.each(subjects)('the race on $name', ({ create }) => {
   describe('push', () => {
     test('tokens come out as they went in, in order', async () => {
       await fresh()
-      const list = [token(1, { body: 'a b  c' }), token(2, { body: '{"é":"日本"}\n' }), token(3, { body: '' })]
+      const list = [token(1, { body: 'a b  c' }), token(2, { body: '{"é":"日本"}\\n' }), token(3, { body: '' })]
       await push(race, tag, list)
       const reply = passed(await race.take(QUEUE, tag, { session: session('a'), c: 1, most: 5, done: [] }))
       expect(reply).toEqual({ kind: 'taken', texts: list.map(({ text }) => text) })

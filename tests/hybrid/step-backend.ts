@@ -4,16 +4,35 @@
 import { composeHybrid } from '../../src/backends/hybrid/compose.ts'
 import type { HybridBackendParts } from '../../src/backends/hybrid/compose.ts'
 import type { Hybrid } from '../../src/backends/hybrid/hybrid.ts'
+import type { Ledger } from '../../src/backends/hybrid/ports.ts'
+import { QUEUE } from '../conformance/world.ts'
+import { push } from '../../src/backends/hybrid/insert.ts'
 import { relayOnce } from '../../src/backends/hybrid/relay.ts'
-import type { WorkerId } from '../../src/core/job.ts'
-import type { Backend, ClaimReply, ClaimRequest } from '../../src/store/ports.ts'
+import type { NewJob, WorkerId } from '../../src/core/job.ts'
+import type { Backend, ClaimReply, ClaimRequest, InsertReply } from '../../src/store/ports.ts'
 
 const WAIT_MAX_MS = 5_000
 
-export function stepBackend(parts: Omit<HybridBackendParts, 'isConfirmed'>): Backend {
+export interface StepOptions extends Omit<HybridBackendParts, 'isConfirmed'> {
+  /**
+   * The ways that are taken under load: plain jobs are minted by their insert, a start is put down in PostgreSQL only when it
+   * has lasted a while, which here is at once, and claims do not wait for each other.
+   */
+  readonly isFast?: boolean
+}
+
+/** Jobs that were minted by their insert, in all stores of a file: a suite that is to show that way has taken it. */
+export const fastJobs = { count: 0 }
+
+export function stepBackend({ isFast = false, ...parts }: StepOptions): Backend {
   // The window is set by each claim, to what it asks for: there is no other bound here.
   const times = { ...parts.times, windowTotal: Number.MAX_SAFE_INTEGER }
-  const { backend, hybrid } = composeHybrid({ ...parts, times, isConfirmed: () => true })
+  const { backend, hybrid } = composeHybrid({
+    ...parts,
+    times,
+    ledger: counted(parts.ledger),
+    isConfirmed: () => !isFast,
+  })
   // The share of the window is set by each claim.
   void hybrid.memory.stop()
   const pipes = new Map<string, string>()
@@ -29,10 +48,13 @@ export function stepBackend(parts: Omit<HybridBackendParts, 'isConfirmed'>): Bac
     const isVoid = request.limit <= 0 || request.claimNo <= (hybrid.sessions.get(request.worker)?.lastClaimNo ?? 0)
     const queues = isVoid ? [] : await ready(hybrid, request.worker, request.queues)
     for (const queue of queues) {
-      hybrid.windowShare = (Math.max(request.limit, 1) + 0.5) / hybrid.times.window
-      await relayOnce(hybrid, queue, pipes)
+      if (!isFast) hybrid.windowShare = (Math.max(request.limit, 1) + 0.5) / hybrid.times.window
+      while ((await relayOnce(hybrid, queue, isFast ? new Map() : pipes)) && isFast);
     }
-    return { ...(await backend.jobs.claim(rest)), verdicts }
+    const reply = await backend.jobs.claim(rest)
+    const refs = reply.jobs.map(({ id, lease }) => ({ jobId: id, lease, ageMs: 0 }))
+    if (isFast && refs.length > 0) await hybrid.ledger.mark(request.worker, refs)
+    return { ...reply, verdicts }
   }
 
   /** One after the other: what one claim has brought to Redis is not to be another's. */
@@ -42,7 +64,43 @@ export function stepBackend(parts: Omit<HybridBackendParts, 'isConfirmed'>): Bac
     return turn
   }
 
-  return { ...backend, jobs: { ...backend.jobs, insert: (jobs) => parts.store.jobs.insert(jobs), claim: inTurn } }
+  /** As a producer that knows the way: there are tokens, and it has heard how much room there is. */
+  async function insertFast(jobs: readonly NewJob[]): Promise<InsertReply> {
+    // The queue that the workers of the suites serve; what they claim of others comes from the ledger.
+    for (const queue of jobs.some((job) => job.queue === QUEUE) ? [QUEUE] : []) {
+      await openQueue(hybrid, queue)
+      const tag = hybrid.view.tag(queue)
+      if (tag !== null) await push(hybrid, queue, tag, 'step', [], null)
+    }
+    return backend.jobs.insert(jobs)
+  }
+
+  const insert = isFast ? insertFast : (jobs: readonly NewJob[]) => parts.store.jobs.insert(jobs)
+  return { ...backend, jobs: { ...backend.jobs, insert, claim: isFast ? claim : inTurn } }
+}
+
+/** Somebody has worked on this queue before: it has an epoch. */
+async function openQueue({ ledger, race, view, epochs }: Hybrid, queue: string): Promise<void> {
+  await epochs.refresh()
+  if (view.row(queue) !== undefined) return
+  const redisId = await race.identity(queue)
+  const [row] = await ledger.flip({ queues: [{ queue, expected: 0 }], mode: 'token', redisId, unlessHealthy: false })
+  if (row === undefined) return
+  const { epoch, firstLease, configVersion: version, paused, lowerLaneShare } = row
+  const reply = await race.open(queue, { epoch, redisId, firstLease, version, paused, lowerLaneShare })
+  if (reply.kind === 'open') await ledger.born(queue, epoch, reply.birth)
+  await epochs.refresh()
+}
+
+function counted(ledger: Ledger): Ledger {
+  return {
+    ...ledger,
+    async insert(jobs, offers) {
+      const reply = await ledger.insert(jobs, offers)
+      fastJobs.count += reply.leases.filter((lease) => lease > 0).length
+      return reply
+    },
+  }
 }
 
 /** Waits until the queues that are there have tokens and this worker may take them; answers those. */

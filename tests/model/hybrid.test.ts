@@ -2,4 +2,4 @@
 import { createModelStore } from '../hybrid/model-store.ts'
 import { modelSuite } from './model-suite.ts'
 
-modelSuite({ name: 'hybrid over models', runs: 40, create: createModelStore })
+modelSuite({ name: 'hybrid over models', runs: 40, create: () => createModelStore() })

@@ -38,7 +38,9 @@ async function setup() {
     warn: (_, message) => void said.push(message),
     info: (_, message) => void said.push(message),
   }
-  const backend = withoutThread(postgres({ url: database.url, replicaUrl: at.href, poolMax: 4, logger }))
+  const own = postgres({ url: database.url, replicaUrl: at.href, poolMax: 4, logger })
+  const backend = withoutThread(own)
+  const examine = async () => (await own.diagnose()).find(({ name }) => name === 'replica')?.run()
   const mill = await createMillrace({ jobs: [count], backend, logger })
   onTestFinished(async () => {
     await mill.stop({ deadline: 0 })
@@ -47,7 +49,7 @@ async function setup() {
     await database.drop()
   })
   await pair.caughtUp()
-  return { mill, backend, said }
+  return { mill, backend, said, examine }
 }
 
 async function onReplica(text: string): Promise<readonly Record<string, unknown>[]> {
@@ -92,6 +94,34 @@ test('H6 lists, counts, attempts and logs come from the replica, and what decide
   expect((await mill.jobs.list()).items).toHaveLength(2)
   expect(await mill.jobs.attempts(later)).toMatchObject([{ status: 'success' }])
   expect(said.filter((one) => one.includes('replica'))).toEqual([])
+})
+
+test('H6 doctor tells how far the replica is behind, and what holds it', { timeout: 60_000 }, async () => {
+  const { mill, examine } = await setup()
+  expect(await examine()).toMatchObject({ level: 'ok' })
+  await holdReplica()
+  await mill.enqueue(count, 1)
+  const held = await examine()
+  expect(held).toMatchObject({ level: 'warn', fix: 'on the replica: select pg_wal_replay_resume()' })
+  expect(held?.message).toMatch(/^the replica is [1-9]\d* bytes behind after 3000 ms .* paused/)
+  await onReplica('select pg_wal_replay_resume()')
+  await pair.caughtUp()
+  expect(await examine()).toMatchObject({ level: 'ok' })
+  await pair.standby.stop('immediate')
+  expect(await examine()).toMatchObject({ level: 'warn', message: expect.stringContaining('does not answer') })
+  await pair.standby.start()
+})
+
+test('H6 doctor tells a server that is no replica, and looks at none where none is named', async () => {
+  const database = await freshDatabase(pair.primary)
+  onTestFinished(() => database.drop())
+  const own = postgres({ url: database.url, replicaUrl: database.url })
+  await own.start()
+  const check = (await own.diagnose()).find(({ name }) => name === 'replica')
+  expect(await check?.run()).toMatchObject({ level: 'warn', message: expect.stringContaining('no replica') })
+  await own.stop()
+  const without = await postgres({ url: database.url }).diagnose()
+  expect(without.map(({ name }) => name)).not.toContain('replica')
 })
 
 test('H6 a batch is cancelled whole, and dead letters are replayed, although the replica lags', async () => {

@@ -96,6 +96,11 @@ describe('J11 least-privilege roles', () => {
     expect(await refusal('worker', flip)).toBe('allowed')
     expect(await refusal('worker', `select millrace.requeue_old('greetings', 1, 10, 0, 100)`)).toBe('allowed')
     expect(await refusal('operator', `select millrace.flag_cancel(gen_random_uuid(), 1, 'w', false)`)).toBe('allowed')
+    // The way back to PostgreSQL alone is the operator's.
+    expect(await refusal('operator', 'select millrace.recall_tokens()')).toBe('allowed')
+    for (const role of ['producer', 'viewer']) {
+      expect(await refusal(role, 'select millrace.recall_tokens()')).toBe(DENIED)
+    }
     await owner.query('delete from millrace.dispatch')
   })
 

@@ -1,4 +1,5 @@
 // Reading at a size where it matters: many queues, long listings, filters that match little, entries that were set aside.
+import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { EDGES } from '../../src/core/edges.ts'
 import type { JobId, NewJob, StoredJob } from '../../src/core/job.ts'
@@ -6,6 +7,7 @@ import type { JobFilter, Page } from '../../src/store/job-query.ts'
 import { completed, failed } from '../conformance/outcomes.ts'
 import { createWorld } from '../conformance/world.ts'
 import type { World } from '../conformance/world.ts'
+import { sharedRedis } from '../support/redis-server.ts'
 import { createTestRedis } from './test-store.ts'
 import type { RedisTestStore, TestRedis } from './test-store.ts'
 
@@ -135,12 +137,32 @@ describe('by id', () => {
 })
 
 describe('a job that was removed', () => {
-  test('and inserted again with its id is listed once', async () => {
+  const remove = (id: JobId) =>
+    world.apply({ jobId: id, edge: 'remove', guard: { from: EDGES.remove.from }, to: 'cancelled' })
+
+  test('and inserted again with its id is listed once, page by page, at its new place', async () => {
     const id = await world.addOne()
-    await fill(3)
-    await world.apply({ jobId: id, edge: 'remove', guard: { from: EDGES.remove.from }, to: 'cancelled' })
-    await world.addOne({ id })
-    const found = idsOf(await pages({}, 50))
-    expect(found.filter((one) => one === id)).toHaveLength(1)
+    const others = await fill(3)
+    for (let life = 0; life < 3; life++) {
+      await remove(id)
+      await world.addOne({ id })
+    }
+    for (const limit of [1, 2, 50]) expect(idsOf(await pages({}, limit))).toEqual([id, ...others.toReversed()])
+  })
+
+  test('leaves nothing behind when its entry has had its turn', async () => {
+    const [id, stays] = await fill(2)
+    await remove(id!)
+    await world.addOne({ id: id! })
+    const look = new Redis((await sharedRedis()).url)
+    const gone = `${store.prefix}:{mail}:all:gone`
+    expect(await look.exists(gone)).toBe(1)
+    await remove(stays!)
+    await world.jobs.prune([{ status: 'completed', olderThanMs: 0 }], 1_000)
+    expect(idsOf(await pages({}, 1))).toEqual([id])
+    await remove(id!)
+    await world.jobs.prune([{ status: 'completed', olderThanMs: 0 }], 1_000)
+    expect(await look.exists(gone)).toBe(0)
+    await look.quit()
   })
 })

@@ -25,6 +25,7 @@ const TIMES = {
   ...HYBRID_TIMES,
   raceMs: 300,
   ledgerMs: 1_000,
+  lateMs: 1_000,
   returnMs: 400,
   returnMaxMs: 2_000,
   reconcileMs: 200,

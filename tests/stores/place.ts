@@ -15,6 +15,8 @@ export interface Place extends AsyncDisposable {
 
 export interface Address {
   readonly url: string
+  /** Beside a PostgreSQL: the store is the hybrid. */
+  readonly redis?: string
   readonly prefix?: string
 }
 

@@ -22,6 +22,26 @@ export function inProcesses(place: OpenPlace): void {
     expect(workers.map((worker) => worker.count('workerLost') + worker.count('expired'))).toEqual([0, 0])
   })
 
+  test('D1 a worker frozen past its ttl finds its late result refused', { timeout: 60_000 }, async () => {
+    await using at = await place()
+    const mill = await at.process(jobs)
+    const times = { ...at.address, heartbeatMs: 500, ttlMs: 2_000 }
+    const frozen = await processes.worker(times)
+    const handle = await mill.enqueue('held', 0)
+    const runs = (): number => runsIn(processes.files.runs).get(handle.id) ?? 0
+    await until(() => runs() === 1, 'the first worker to start it')
+    frozen.signal('SIGSTOP')
+    const other = await processes.worker(times)
+    await until(() => runs() === 2, 'the other worker to start it again')
+    frozen.signal('SIGCONT')
+    await until(() => frozen.count('workerLost') === 1, 'it to notice')
+    frozen.tell('go')
+    await until(() => frozen.count('stale') === 1, 'its result to be refused')
+    other.tell('go')
+    await handle.result()
+    expect(await mill.jobs.attempts(handle)).toMatchObject([{ status: 'expired' }, { status: 'success' }])
+  })
+
   test(
     'D4 the jobs of a worker that was killed start again within 15 s, with default times',
     { timeout: 60_000 },

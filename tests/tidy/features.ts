@@ -14,6 +14,7 @@ export const BACKENDS: readonly { readonly name: string; readonly tests: readonl
   },
   { name: 'postgres', tests: [...EVERY_BACKEND, 'tests/stores/', 'tests/postgres/', 'tests/transactions/'] },
   { name: 'redis', tests: [...EVERY_BACKEND, 'tests/stores/', 'tests/redis/'] },
+  { name: 'hybrid', tests: [...EVERY_BACKEND, 'tests/stores/', 'tests/hybrid/', 'tests/chaos/'] },
 ]
 
 /** The features, and the backends that promise them; absent: all. */
@@ -21,9 +22,10 @@ const FEATURES: readonly { readonly ids: string; readonly backends?: readonly st
   { ids: 'J1 J2 J3 J4 J7 J8 J9 J10 J12 J13 J14' },
   { ids: 'D1 D2 D3 D5 D6 D7 D8 D9 D10 D12 D13' },
   { ids: 'T1 T2 T3 T4 T5 T6' },
-  { ids: 'D4', backends: ['postgres', 'redis'] },
+  { ids: 'D4', backends: ['postgres', 'redis', 'hybrid'] },
   { ids: 'J6 J11 D11 P5', backends: ['postgres'] },
-  { ids: 'J5', backends: ['redis'] },
+  { ids: 'J5', backends: ['redis', 'hybrid'] },
+  { ids: 'H1 H2 H3 H4 H5 H6', backends: ['hybrid'] },
   { ids: 'O7', backends: ['memory'] },
 ]
 

@@ -1,4 +1,4 @@
-// What the pump sends together. Only the order is looked at here; the simulator has the rest.
+// What the pump sends together, and what apart. Only the order is looked at here; the simulator has the rest.
 import { expect, test } from 'vitest'
 import { decideOutcome } from '../../src/core/decide.ts'
 import type { ClaimedJob, JobId, LeaseNumber, LogLine, WorkerId } from '../../src/core/job.ts'
@@ -6,11 +6,12 @@ import { LIMITS } from '../../src/core/limits.ts'
 import { DEFAULT_POLICY } from '../../src/core/policy.ts'
 import type { Transition, Verdict } from '../../src/core/transition.ts'
 import { createRuntime } from '../../src/runtime/runtime.ts'
-import type { JobStore } from '../../src/store/ports.ts'
+import type { ClaimReply, ClaimRequest, JobStore } from '../../src/store/ports.ts'
 import { JobRun } from '../../src/worker/job-run.ts'
 import { Pump } from '../../src/worker/pump.ts'
 import { Reports } from '../../src/worker/reports.ts'
 import { ManualClock } from '../conformance/manual-clock.ts'
+import { gate } from '../features/support.ts'
 
 const RUNS = LIMITS.applyBatchMax + 100
 const LINE: LogLine = { atMs: 0, attempt: 1, level: 'info', message: 'last words' }
@@ -30,6 +31,7 @@ test('the end of a run never overtakes its report, however many end at once', as
     runtime,
     jobs,
     callsMax: 1,
+    settlesApart: false,
     demand: () => null,
     reports: (most) => reports.take(most),
     onReportLost: () => undefined,
@@ -68,4 +70,80 @@ test('the end of a run never overtakes its report, however many end at once', as
     if (edge === 'report') reported.add(jobId)
     else expect(reported.has(jobId)).toBe(true)
   }
+})
+
+/** A pump over a store whose claims and settlements are calls of their own; settlements wait until they are let go. */
+function apart() {
+  const clock = new ManualClock()
+  const calls = { claims: 0, settled: [] as number[] }
+  const settling = gate()
+  const jobs = {
+    async claim({ settle = [] }: ClaimRequest): Promise<ClaimReply> {
+      calls.claims += 1
+      expect(settle).toEqual([])
+      return { jobs: [], verdicts: [], paused: [] }
+    },
+    async apply(transitions: readonly Transition[]): Promise<readonly Verdict[]> {
+      calls.settled.push(transitions.length)
+      await settling.opened
+      return transitions.map(() => 'applied' as const)
+    },
+  } as unknown as JobStore // all that is called here
+  let isWanted = false
+  const pump = new Pump({
+    runtime: createRuntime({ clock }),
+    jobs,
+    callsMax: 2,
+    settlesApart: true,
+    demand: () => {
+      const demand = isWanted ? { worker: 'w' as WorkerId, claimNo: 1, queues: ['q'], limit: 10 } : null
+      isWanted = false
+      return demand
+    },
+    reports: () => [],
+    onReportLost: () => undefined,
+    onClaimed: () => undefined,
+    onVerdict: () => undefined,
+    isKnown: () => true,
+    life: () => null,
+  })
+  const end = (count: number): void => {
+    for (let no = 0; no < count; no++) pump.settle({ run: null, transition: COMPLETED })
+  }
+  const claim = async (): Promise<void> => {
+    isWanted = true
+    pump.wake()
+    await clock.breathe()
+  }
+  return { calls, settling, pump, end, claim }
+}
+
+const FACTS = { id: 'job' as JobId, lease: 1 as LeaseNumber, attemptCount: 0, maxAttempts: 1, crashCount: 0 }
+const ENDED = { outcome: { kind: 'done', result: null }, ranMs: 1, nowMs: 0 } as const
+const COMPLETED = decideOutcome(FACTS, ENDED, DEFAULT_POLICY, () => 0)
+
+test('apart, a claim does not wait for settlements, and those gather behind the one under way', async () => {
+  const { calls, settling, pump, end, claim } = apart()
+  end(2)
+  await claim()
+  end(3)
+  end(4)
+  await claim()
+  expect(calls).toEqual({ claims: 2, settled: [2] })
+  settling.open()
+  await pump.flushed()
+  expect(calls.settled).toEqual([2, 7])
+})
+
+test('apart, nothing more is claimed while too many endings are without an answer', async () => {
+  const { calls, settling, pump, end, claim } = apart()
+  end(LIMITS.applyBatchMax)
+  await claim()
+  const before = calls.claims
+  end(1)
+  await claim()
+  expect([before, calls.claims]).toEqual([0, 0])
+  settling.open()
+  await pump.flushed()
+  expect(calls.claims).toBe(1)
 })

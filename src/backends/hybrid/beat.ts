@@ -43,7 +43,7 @@ export async function createBeat(options: HybridBeatOptions): Promise<{
       beatNow = urgent
     },
     async close() {
-      keeper.stop()
+      keeper.rest()
       await ledger.close()
     },
   }

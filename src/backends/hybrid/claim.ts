@@ -59,7 +59,7 @@ async function claimElsewhere(hybrid: Hybrid, request: ClaimRequest): Promise<Cl
 
 /** Handed to nobody. Tokens are found by the check of their queue, rows that are marked by that of PostgreSQL. */
 function dropAll(session: Session, jobs: readonly ClaimedJob[]): void {
-  session.isDoubtful = true
+  session.doubt()
   for (const { queue, lease } of jobs) {
     if (session.inFlight.remove(lease) === undefined) continue
     const own = session.queues.get(queue)
@@ -72,12 +72,13 @@ async function takeAll(hybrid: Hybrid, session: Session, request: ClaimRequest):
   const { lastClaimNo } = session
   if (request.claimNo <= Math.max(lastClaimNo, session.fencedClaimNo)) return { ...basket, refused: 'superseded' }
   session.lastClaimNo = request.claimNo
-  session.claiming += 1
+  await checkMarked(hybrid, session, lastClaimNo)
+  const filling = fillBasket(hybrid, session, request, basket)
+  session.claiming.add(filling)
   try {
-    if (session.isDoubtful) await checkMarked(hybrid, session, lastClaimNo)
-    return await fillBasket(hybrid, session, request, basket)
+    return await filling
   } finally {
-    session.claiming -= 1
+    session.claiming.delete(filling)
   }
 }
 
@@ -118,7 +119,7 @@ async function claimReady(
   const reply = await hybrid.store.jobs
     .claim({ worker, claimNo, queues, limit, ...visibility })
     .catch((error: unknown) => {
-      session.isDoubtful = true
+      session.doubt()
       // What was taken is not lost with it.
       if (basket.jobs.length === 0) throw error
       return null
@@ -152,7 +153,7 @@ async function takeFrom(hybrid: Hybrid, session: Session, ask: Ask, basket: Bask
     hybrid.awaitGate(session)
     return
   }
-  if (own.isSuspect && !(await checkSelf(hybrid, session, own, ask.tag))) return
+  if ((own.isSuspect || own.checking !== undefined) && !(await checkSelf(hybrid, session, own, ask.tag))) return
   const reply = await take(hybrid, session, own, ask)
   if (reply === undefined) return
   if (reply.kind === 'paused') basket.paused.push(ask.name)
@@ -226,6 +227,8 @@ async function confirm(
   try {
     const confirmed = new Set((await hybrid.ledger.confirm(session.worker, refs, leaseMs)).map(({ lease }) => lease))
     for (const { lease } of refs) if (!confirmed.has(lease)) session.settled({ lease })
+    // A mark or an adoption under way may put down as ours what was refused.
+    if (confirmed.size < refs.length) session.doubt()
     return read.filter(({ job }) => confirmed.has(job.lease))
   } catch {
     for (const { lease } of refs) session.inFlight.remove(lease)

@@ -1,7 +1,7 @@
 // The hybrid backend: PostgreSQL is the ledger, Redis carries dispatch tokens and may be wiped at any moment. Everything that
 // is not said here is the backend of the ledger's.
 import type { LeaseRef, WorkerId } from '../../core/job.ts'
-import type { Backend, Capabilities, JobStore, ThreadLiveness } from '../../store/ports.ts'
+import type { Backend, Capabilities, InsideTransaction, JobStore, ThreadLiveness } from '../../store/ports.ts'
 import { CONFIG_TOPIC, controlTopic, readyTopic } from '../../store/wakeups.ts'
 import type { BeatReply, WorkerStore } from '../../store/worker-store.ts'
 import { claim } from './claim.ts'
@@ -33,7 +33,7 @@ export function composeHybrid(parts: HybridBackendParts): { readonly backend: Ba
 }
 
 function backendOf(hybrid: Hybrid, parts: HybridBackendParts): Backend {
-  const { store, race, ledger } = hybrid
+  const { store, race } = hybrid
   const sync = new ConfigSync(hybrid)
   let stopListening: (() => void) | undefined
   let stopConfig: (() => void) | undefined
@@ -53,7 +53,7 @@ function backendOf(hybrid: Hybrid, parts: HybridBackendParts): Backend {
     wakeups: hybrid.bells,
     capabilities: capabilitiesOf(hybrid, parts),
     ...(store.inside !== undefined && {
-      inside: (tx: unknown) => ledger.inside(tx, (ref) => hybrid.sessions.holding(ref)?.worker ?? null),
+      inside: (tx: unknown) => insideOf(hybrid, tx),
     }),
     upkeep: ({ isLeading }) => createUpkeep(hybrid, isLeading),
     mayLead: () => mayLead(hybrid),
@@ -108,6 +108,29 @@ function jobsOf(hybrid: Hybrid): JobStore {
   }
 }
 
+/**
+ * A run that is settled inside a transaction of its handler is marked before, on a connection of ours: an adoption, and with
+ * it the barrier of every queue, would else wait for that transaction to end.
+ */
+function insideOf(hybrid: Hybrid, tx: unknown): InsideTransaction {
+  const { ledger, sessions } = hybrid
+  const inside = ledger.inside(tx, (ref) => sessions.holding(ref)?.worker ?? null)
+  return {
+    ...inside,
+    async apply(transitions) {
+      for (const { jobId, guard } of transitions) {
+        const { lease } = guard
+        const session = lease === undefined ? null : sessions.holding({ lease })
+        if (lease === undefined || session === null) continue
+        const ageMs = session.inFlight.ageMs(lease, hybrid.threadMonoMs())
+        // Not known to be marked: only the wait is not saved.
+        await ledger.mark(session.worker, [{ jobId, lease, ageMs }]).catch(() => undefined)
+      }
+      return inside.apply(transitions)
+    },
+  }
+}
+
 /** What Redis says this session holds, of queues whose Redis can be asked; the others stay suspect. */
 async function tokensOf(hybrid: Hybrid, session: Session): Promise<readonly LeaseRef[]> {
   const refs: LeaseRef[] = []
@@ -141,7 +164,11 @@ function workersOf(hybrid: Hybrid): WorkerStore {
     async register(worker) {
       await ledger.register(worker)
       if (sessions.get(worker.id) !== undefined) return
-      const session: Session = new Session(worker, (inFlight) => keeperOf(() => session, worker.id, inFlight))
+      const session: Session = new Session({
+        worker,
+        times: { monoMs: () => runtime.clock.monoMs(), lateMs: times.lateMs },
+        keeperOf: (inFlight) => keeperOf(() => session, worker.id, inFlight),
+      })
       for (const own of session.queues.values()) {
         own.changedTo(hybrid.view.row(own.name)?.epoch ?? 0)
         session.inFlight.setFailing(own.index, hybrid.watch.isOpen(own.name))
@@ -179,7 +206,8 @@ export function heard(hybrid: Hybrid, session: Session, reply: BeatReply & Parti
   const { news, lost = [] } = reply
   for (const ref of lost) session.settled(ref)
   // Flagged, marked as run here, and not run here.
-  if (reply.cancels.some(({ lease }) => !session.inFlight.has(lease))) session.isDoubtful = true
+  if (reply.cancels.some(({ lease }) => !session.inFlight.has(lease))) session.doubt()
+  if (!reply.alive) session.end()
   if (news === undefined || !reply.alive) return
   hybrid.view.learn(news)
   if (news.serverChanged) void hybrid.epochs.refresh().catch(() => undefined) // told again with the next beat
@@ -190,6 +218,8 @@ function capabilitiesOf(hybrid: Hybrid, { threadOf }: HybridBackendParts): Capab
   return {
     ...capabilities,
     strictPriority: false,
+    orderedCalls: 2,
+    settlesApart: true,
     threadLiveness:
       threadOf === undefined
         ? null
@@ -202,6 +232,9 @@ function capabilitiesOf(hybrid: Hybrid, { threadOf }: HybridBackendParts): Capab
               session.isThreaded = true
               session.keeper.rest()
               return threadOf(session)
+            },
+            onEnd(worker) {
+              hybrid.sessions.get(worker)?.end()
             },
             onReply(worker, reply) {
               const session = hybrid.sessions.get(worker)

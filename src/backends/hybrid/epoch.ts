@@ -6,7 +6,7 @@
 // |---|---|
 // | EPOCH or TORN, the epoch is current in PostgreSQL, on the Redis it was opened on | anyone, that queue, at once |
 // | IDENTITY, or EPOCH on another Redis | anyone, all queues that have left that Redis, if no live session that serves them is healthy |
-// | a breaker is open | that worker, to mode ledger, same condition |
+// | a breaker is open | that worker, to mode ledger, same condition; again and again, at last once a second |
 // | mode ledger, and Redis answers | a worker, to mode token |
 // | another server behind PostgreSQL | anyone, all queues (`renewServer`) |
 import type { Runtime } from '../../runtime/runtime.ts'

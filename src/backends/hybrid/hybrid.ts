@@ -158,7 +158,7 @@ export class Hybrid {
     if (this.#gateTimers.has(session)) return
     const look = (): void => {
       this.#gateTimers.delete(session)
-      if (this.sessions.get(session.worker) !== session) return
+      if (session.isOver || this.sessions.get(session.worker) !== session) return
       if (session.inFlight.isOpen) for (const name of session.queues.keys()) this.bells.ring(readyTopic(name))
       else this.awaitGate(session)
     }
@@ -222,7 +222,7 @@ export class Hybrid {
     for (const session of this.sessions.all()) {
       const own = session.queues.get(queue)
       // A server that took over may have forgotten what became of a run, and still call it ours.
-      if (own?.changedTo(this.view.row(queue)?.epoch ?? 0)) session.isDoubtful = true
+      if (own?.changedTo(this.view.row(queue)?.epoch ?? 0)) session.doubt()
     }
     this.watch.wake()
     this.bells.ring(readyTopic(queue))

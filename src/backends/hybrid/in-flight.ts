@@ -22,6 +22,8 @@ interface Parts {
   readonly header: Int32Array
   readonly failing: Int32Array
   readonly versions: Int32Array
+  /** Of the ledger, when it was adopted last. */
+  readonly counters: Float64Array
   readonly adopted: Float64Array
   readonly leases: Float64Array
   readonly sinces: Float64Array
@@ -44,7 +46,7 @@ export function createInFlight(queues: readonly string[], concurrency: number): 
 }
 
 function bytesOf(queues: number, capacity: number): number {
-  return 8 * (queues + 2 * capacity) + 4 * (HEADER_WORDS + queues + capacity) + ID_CHARS * capacity
+  return 8 * (1 + queues + 2 * capacity) + 4 * (HEADER_WORDS + queues + capacity) + ID_CHARS * capacity
 }
 
 function partsOf({ memory, queues, capacity }: SharedInFlight): Parts {
@@ -62,6 +64,7 @@ function partsOf({ memory, queues, capacity }: SharedInFlight): Parts {
   return {
     queues,
     capacity,
+    counters: floats(1),
     adopted: floats(queues.length),
     leases: floats(capacity),
     sinces: floats(capacity),
@@ -116,6 +119,8 @@ export class InFlight {
 
   add(flight: Flight, sinceMs: number): void {
     const { header, versions, leases, sinces, ids } = this.#parts
+    if (this.#freeCount === 0)
+      throw new Error(`more than ${this.#parts.capacity} jobs in flight: claims asked for more than was free`)
     const slot = this.#free[--this.#freeCount]!
     ids.write(flight.jobId, slot * ID_CHARS, ID_CHARS, 'latin1')
     leases[slot] = flight.lease
@@ -143,6 +148,12 @@ export class InFlight {
 
   *flights(): Iterable<Flight> {
     for (const slot of this.#slots.values()) yield this.#flights[slot]!
+  }
+
+  /** 0 where it is not in flight. */
+  ageMs(lease: number, nowMs: number): number {
+    const slot = this.#slots.get(lease)
+    return slot === undefined ? 0 : Math.max(nowMs - this.#parts.sinces[slot]!, 0)
   }
 
   /** Those in flight for at least `minMs`, and for how long. */
@@ -190,6 +201,11 @@ export class InFlightView {
     return Atomics.load(this.#parts.header, COUNT)
   }
 
+  /** What the gate was opened for last. */
+  get adoptedCounter(): number {
+    return this.#parts.counters[0]!
+  }
+
   failing(): readonly string[] {
     return this.queues.filter((_, index) => Atomics.load(this.#parts.failing, index) === 1)
   }
@@ -204,12 +220,16 @@ export class InFlightView {
     }
   }
 
-  /** Opens the gate for these epochs, by position of the queue. */
-  open(generation: number, epochs: readonly number[]): void {
-    const { header, adopted } = this.#parts
-    if (Atomics.load(header, GATE) !== generation) return
+  /**
+   * Opens the gate for these epochs, by position of the queue. False: somebody has shut it again, or has adopted a later
+   * state of the ledger, which an older one must not replace.
+   */
+  open(generation: number, counter: number, epochs: readonly number[]): boolean {
+    const { header, adopted, counters } = this.#parts
+    if (Atomics.load(header, GATE) !== generation || counters[0]! > counter) return false
+    counters[0] = counter
     for (const [index, epoch] of epochs.entries()) adopted[index] = epoch
-    Atomics.compareExchange(header, GATE, generation, generation + 1)
+    return Atomics.compareExchange(header, GATE, generation, generation + 1) === generation
   }
 
   list(nowMs: number): readonly InFlightRef[] {

@@ -30,12 +30,14 @@ export interface KeeperReply extends BeatReply {
 
 const MARKS_MAX = 1_000
 const ADOPT_AGAIN_MS = 50
+/** A reply may come too late to be read, so a lost lease is told more than once; telling it again does no harm. */
+const TOLD_TIMES = 3
 const NO_NEWS: DispatchNews = { rows: [], epoch: 0, serverChanged: false }
 
 export class Keeper {
   readonly #options: KeeperOptions
   readonly #inFlight: InFlightView
-  #lost: LeaseRef[] = []
+  #lost: { readonly ref: LeaseRef; readonly told: number }[] = []
   #target: DispatchNews = NO_NEWS
   #adopted = -1
   #adopting: Promise<void> | undefined
@@ -43,6 +45,7 @@ export class Keeper {
   #markTimer: Timer | undefined
   #retry: Timer | undefined
   #isDead = false
+  #isResting = false
   #stopped = false
 
   constructor(options: KeeperOptions) {
@@ -52,11 +55,13 @@ export class Keeper {
 
   /** Marks from now on. */
   start(): void {
+    this.#isResting = false
     if (this.#markTimer === undefined) this.#planMarks()
   }
 
-  /** Somebody else keeps the session from now on: its thread. */
+  /** Somebody else keeps the session from now on: its thread, or again the main loop. The gate is theirs. */
   rest(): void {
+    this.#isResting = true
     this.#markTimer?.cancel()
     this.#markTimer = undefined
     this.#retry?.cancel()
@@ -76,7 +81,10 @@ export class Keeper {
       return { alive: false, cancels: [], commands: [], news: NO_NEWS }
     }
     this.see(reply.news)
-    const lost = this.#lost.splice(0)
+    const lost = this.#lost.map(({ ref }) => ref)
+    this.#lost = this.#lost
+      .filter(({ told }) => told + 1 < TOLD_TIMES)
+      .map(({ ref, told }) => ({ ref, told: told + 1 }))
     const { cancels, commands, news } = reply
     return { alive: true, cancels, commands, news, ...(lost.length > 0 && { lost }) }
   }
@@ -117,11 +125,11 @@ export class Keeper {
   }
 
   #adoptSoon(): void {
-    if (this.#adopting !== undefined || this.#stopped || this.#isDead) return
+    if (this.#adopting !== undefined || this.#isResting || this.#stopped || this.#isDead) return
     this.#retry?.cancel()
     this.#adopting = this.#adopt().finally(() => {
       this.#adopting = undefined
-      if (this.#adopted >= this.#target.epoch || this.#stopped || this.#isDead) return
+      if (this.#adopted >= this.#target.epoch || this.#isResting || this.#stopped || this.#isDead) return
       this.#retry = this.#options.timer(ADOPT_AGAIN_MS, () => this.#adoptSoon())
     })
   }
@@ -130,6 +138,11 @@ export class Keeper {
     const { ledger, worker, monoMs } = this.#options
     const target = this.#target
     const { epoch, rows } = target
+    // Whoever kept the session before this one has seen more: the next beat says it here too.
+    if (this.#inFlight.adoptedCounter > epoch) {
+      this.#adopted = epoch
+      return
+    }
     const generation = this.#inFlight.close()
     const refs = isPlanted('hybrid-adopt-without-marks') ? [] : this.#inFlight.list(monoMs())
     const lost = await ledger.adopt(worker, epoch, refs).catch(() => undefined)
@@ -138,12 +151,12 @@ export class Keeper {
       this.#die()
       return
     }
-    if (this.#target === target) this.#adopted = epoch
     this.#inFlight.noteMarked(refs)
     this.#lose(lost)
     if (this.#target !== target) return
     const epochs = this.#inFlight.queues.map((queue) => rows.find((row) => row.queue === queue)?.epoch ?? 0)
-    this.#inFlight.open(generation, epochs)
+    // Shut again meanwhile, by whoever keeps the session beside this one: adopted once more.
+    if (this.#inFlight.open(generation, epoch, epochs)) this.#adopted = epoch
   }
 
   #planMarks(): void {
@@ -170,7 +183,7 @@ export class Keeper {
 
   #lose(lost: readonly LeaseRef[]): void {
     if (lost.length === 0) return
-    this.#lost.push(...lost)
+    for (const ref of lost) this.#lost.push({ ref, told: 0 })
     this.#options.onLost()
   }
 }

@@ -243,6 +243,11 @@ function settleAll(world: World, worker: WorkerId | null, transitions: readonly 
     const record = world.jobs.get(transition.jobId)
     if (record?.status !== 'dispatched') return settle(world, transition)
     const { lease } = transition.guard
+    if (lease === record.lease && transition.edge === 'report') {
+      // Whoever reports runs it: the row says so from now on, as after a mark.
+      if (worker !== null && isAlive(world, worker)) markOne(world, worker, record, 0)
+      return settle(world, transition)
+    }
     if (lease === record.lease) {
       record.worker = worker
       record.startedAtMs = world.nowMs() - (transition.ranMs ?? 0)

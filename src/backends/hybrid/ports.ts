@@ -37,7 +37,7 @@ export type TokenField = string
 export interface Token {
   readonly lane: Lane
   readonly lease: number
-  /** `id:lease body`: one line, opaque but for its first word. */
+  /** `id:lease body`: one line without its end, opaque but for its first word. */
   readonly text: string
 }
 

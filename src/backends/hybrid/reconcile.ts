@@ -11,6 +11,8 @@ import { fieldOf, refOf } from './token-text.ts'
 
 const PAGE = 1_000
 const PAGES_MAX = 5
+/** Of one queue in one pass; where there are more the next pass comes soon. */
+const OLD_MAX = PAGE * PAGES_MAX
 /** Where nothing is to be asked about, the floor rises this often, so that Redis forgets who pushed long ago. */
 const FLOOR_MS = 10_000
 
@@ -31,8 +33,8 @@ export class Reconciler {
     this.#hybrid = hybrid
   }
 
-  /** Throws when an outcome is unknown; the next pass begins again. */
-  async pass(queues: Iterable<DispatchRow>): Promise<number> {
+  /** Answers whether more waits than one pass may move. Throws when an outcome is unknown; the next pass begins again. */
+  async pass(queues: Iterable<DispatchRow>): Promise<boolean> {
     const { ledger, runtime, times, watch } = this.#hybrid
     const { next, server } = await ledger.leaseMark()
     if (server !== this.#server) this.#marks.length = 0
@@ -43,24 +45,21 @@ export class Reconciler {
     const below = aged?.next ?? 0
     while (this.#marks.length > 1 && nowMs - this.#marks[1]!.atMs >= 2 * times.reconcileMs) this.#marks.shift()
     const rows = [...queues]
-    let moved = 0
+    let hasMore = false
     // What needs PostgreSQL alone comes first: a Redis that fails is no reason to leave it.
-    await eachQueue(runtime.logger, 'reconcile', rows, async (row) => {
-      moved += this.#count(row, Math.max(await ledger.requeueOld(row.queue, row.epoch, PAGE), 0))
+    await eachQueue(runtime.logger, 'reconcile', rows, async ({ queue, epoch }) => {
+      const moved = Math.max(await ledger.requeueOld(queue, epoch, OLD_MAX), 0)
+      this.#hybrid.tally.add(queue, 'requeued', moved)
+      hasMore ||= moved >= OLD_MAX
     })
     const asked = rows.filter(({ mode, queue, firstLease }) => {
       return mode === 'token' && below > firstLease && !watch.isOpen(queue)
     })
     await eachQueue(runtime.logger, 'reconcile', asked, async (row) => {
-      moved += this.#count(row, await this.#audit(row, below))
+      this.#hybrid.tally.add(row.queue, 'requeued', await this.#audit(row, below))
     })
     runtime.failpoint('hybrid.reconciled')
-    return moved
-  }
-
-  #count({ queue }: DispatchRow, moved: number): number {
-    this.#hybrid.tally.add(queue, 'requeued', moved)
-    return moved
+    return hasMore
   }
 
   async #audit({ queue, epoch, firstLease }: DispatchRow, below: number): Promise<number> {

@@ -44,7 +44,14 @@ interface QueueHealth {
   /** How long Redis has to answer before the next return. */
   returnMs: number
   returnedAtMs: number
+  /** A flip that is refused, because others can work with this Redis, is tried again: of this epoch, from this moment on. */
+  flipEpoch: number
+  flipAgainMs: number
+  flipAtMs: number
 }
+
+/** So long at most between two tries; Redis itself is asked as often as ever. */
+const FLIP_AGAIN_MAX_MS = 1_000
 
 export class RedisWatch {
   readonly #options: RedisWatchOptions
@@ -111,6 +118,7 @@ export class RedisWatch {
 
   #open(queue: string, health: QueueHealth): void {
     health.isOpen = true
+    health.flipEpoch = 0
     this.#options.runtime.logger.warn({ queue }, 'Redis does not answer: claiming from PostgreSQL')
     this.#options.onOpen(queue)
   }
@@ -133,6 +141,9 @@ export class RedisWatch {
         askedAtMs: -Infinity,
         returnMs: 0,
         returnedAtMs: -Infinity,
+        flipEpoch: 0,
+        flipAgainMs: 0,
+        flipAtMs: -Infinity,
       }
       this.#health.set(queue, health)
     }
@@ -193,7 +204,7 @@ export class RedisWatch {
     const isServed = served().has(queue)
     const nowMs = runtime.clock.monoMs()
     if (redisId === null) {
-      if (isServed && health.isOpen && row?.mode === 'token') closeTokens(queue)
+      if (isServed && health.isOpen && row?.mode === 'token' && this.#mayFlip(health, row.epoch)) closeTokens(queue)
       return
     }
     health.answersSinceMs ??= nowMs
@@ -206,7 +217,19 @@ export class RedisWatch {
     }
     if (row === undefined || row.mode === 'ledger') await this.#return(queue, health, nowMs)
     else if (row.birth === null) await this.#watchUnborn(queue, row.epoch, health, nowMs)
-    else if (health.isOpen) moveTokens(queue, redisId)
+    else if (health.isOpen && this.#mayFlip(health, row.epoch)) moveTokens(queue, redisId)
+  }
+
+  /** At once for an epoch that is new to it, then less and less often: every try is a statement and a beat. */
+  #mayFlip(health: QueueHealth, epoch: number): boolean {
+    const { runtime, times } = this.#options
+    const nowMs = runtime.clock.monoMs()
+    const isFirst = health.flipEpoch !== epoch
+    if (!isFirst && nowMs < health.flipAtMs) return false
+    health.flipEpoch = epoch
+    health.flipAgainMs = isFirst ? times.watchMs : Math.min(health.flipAgainMs * 2, FLIP_AGAIN_MAX_MS)
+    health.flipAtMs = nowMs + health.flipAgainMs * (0.75 + runtime.random() / 2)
+    return true
   }
 
   async #ask(queue: string, health: QueueHealth, nowMs: number): Promise<void> {

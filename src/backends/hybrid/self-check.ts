@@ -2,47 +2,65 @@
 // says this session holds and is not in flight goes back to ready by (id, lease), without an attempt; then Redis forgets
 // it. `holdings` first raises the number of the last take, so a take that is still on its way cannot land after it.
 import { isPlanted } from '../../core/planted.ts'
+import { bounded } from '../../runtime/bounded.ts'
 import type { Hybrid } from './hybrid.ts'
 import type { EpochTag, TokenField } from './ports.ts'
 import type { Session, SessionQueue } from './session.ts'
 import { refOf } from './token-text.ts'
 
 /**
- * The half of PostgreSQL: rows marked as run by this session that it does not run, because an adoption marked a token that
- * was not handed out, a claim of the ledger was lost, or somebody who cancels marked it. Only with no claim under way but
- * the one that asks; `holdings` fences earlier ones that may still be on their way. Throws when the outcome is unknown.
+ * The half of PostgreSQL: rows marked as run by this session that it does not run. Once at a time, after the claims under way
+ * and before any later one: a row that a claim is just bringing would look as if nobody knew it. `holdings` fences claims
+ * that were given up and may still be on their way. Throws when the outcome is unknown.
  */
 export async function checkMarked(hybrid: Hybrid, session: Session, lastClaimNo: number): Promise<void> {
-  if (session.claiming > 1) return
-  session.isDoubtful = false
-  try {
-    const marked = await hybrid.store.jobs.holdings(session.worker, lastClaimNo)
-    const unknown = marked.filter(({ lease }) => !session.inFlight.has(lease))
-    if (unknown.length > 0) await hybrid.ledger.giveBack(session.worker, unknown)
-  } catch (error) {
-    session.isDoubtful = true
-    throw error
+  if (session.checking === undefined && session.isDoubtful) {
+    session.checking = lookForMarked(hybrid, session, lastClaimNo).finally(() => {
+      session.checking = undefined
+    })
   }
+  await session.checking
+}
+
+async function lookForMarked(hybrid: Hybrid, session: Session, lastClaimNo: number): Promise<void> {
+  await endClaims(hybrid, session, lastClaimNo)
+  const { clock } = hybrid.runtime
+  const beganMs = clock.monoMs()
+  const asking = hybrid.store.jobs.holdings(session.worker, lastClaimNo)
+  const marked = await bounded(clock, hybrid.times.ledgerMs, 'jobs.holdings', asking)
+  const unknown = marked.filter(({ lease }) => !session.inFlight.has(lease))
+  if (unknown.length > 0) await hybrid.ledger.giveBack(session.worker, unknown)
+  session.looked(beganMs)
+}
+
+/** Those that do not end soon hand out nothing any more, whenever they do. */
+async function endClaims({ runtime, times }: Hybrid, session: Session, lastClaimNo: number): Promise<void> {
+  const ended = Promise.allSettled(session.claiming)
+  await bounded(runtime.clock, times.raceMs, 'the claims under way', ended).catch(() => {
+    session.fencedClaimNo = Math.max(session.fencedClaimNo, lastClaimNo)
+    session.claiming.clear()
+  })
 }
 
 /** False: not now, the queue stays suspect. Never throws. */
 export async function checkSelf(hybrid: Hybrid, session: Session, own: SessionQueue, tag: EpochTag): Promise<boolean> {
   if (own.taking > 0 || own.checking !== undefined) return false
   const checking = check(hybrid, session, own, tag)
-  own.checking = checking.then(
-    () => undefined,
-    () => undefined,
-  )
-  try {
-    return await checking
-  } catch {
-    return false
-  } finally {
-    own.checking = undefined
-  }
+  own.checking = checking.then(() => undefined)
+  const isSure = await checking
+  own.checking = undefined
+  return isSure
 }
 
 async function check(hybrid: Hybrid, session: Session, own: SessionQueue, tag: EpochTag): Promise<boolean> {
+  // What is suspected from here on is not answered by what was held before.
+  own.isSuspect = false
+  const isSure = await isRidOfStrays(hybrid, session, own, tag).catch(() => false)
+  if (!isSure) own.isSuspect = true
+  return isSure && !own.isSuspect
+}
+
+async function isRidOfStrays(hybrid: Hybrid, session: Session, own: SessionQueue, tag: EpochTag): Promise<boolean> {
   const { worker } = session
   const held = await heldFields(hybrid, session, own, tag)
   if (held === undefined) return false
@@ -54,7 +72,6 @@ async function check(hybrid: Hybrid, session: Session, own: SessionQueue, tag: E
     const dropped = await hybrid.calls.gated(own.name, tag, (race) => race.drop(own.name, tag, worker, unknown, false))
     if (dropped === undefined) return false
   }
-  own.isSuspect = false
   return true
 }
 

@@ -3,6 +3,7 @@
 import type { LeaseRef, WorkerId } from '../../core/job.ts'
 import { isPlanted } from '../../core/planted.ts'
 import type { NewWorker } from '../../store/worker-store.ts'
+import { Doubt } from './doubt.ts'
 import { InFlight, createInFlight } from './in-flight.ts'
 import type { Flight } from './in-flight.ts'
 import type { Keeper } from './keeper.ts'
@@ -64,6 +65,16 @@ export class SessionQueue {
   }
 }
 
+export interface SessionOptions {
+  readonly worker: NewWorker
+  readonly times: {
+    readonly monoMs: () => number
+    /** How long a statement of the ledger may go on after its answer was given up. */
+    readonly lateMs: number
+  }
+  readonly keeperOf: (inFlight: InFlight) => Keeper
+}
+
 export class Session {
   readonly worker: WorkerId
   readonly inFlight: InFlight
@@ -73,15 +84,22 @@ export class Session {
   lastClaimNo = 0
   /** Claims up to this number hand out nothing any more. */
   fencedClaimNo = 0
-  /** Claims under way. */
-  claiming = 0
-  /** Something that may be marked as run by this session was not handed out. */
-  isDoubtful = false
+  /** Claims that may be handed something, each until it is over. */
+  readonly claiming = new Set<Promise<unknown>>()
+  /** The look of a doubtful session: no claim goes by it. */
+  checking: Promise<void> | undefined
   /** Beats come from the thread: this keeper here only took the first one. */
   isThreaded = false
+  /** Its life is over; it stays until nothing of it is in flight. */
+  isOver = false
+  readonly #doubt: Doubt
+  readonly #monoMs: () => number
 
-  constructor({ id, queues, concurrency }: NewWorker, keeperOf: (inFlight: InFlight) => Keeper) {
+  constructor({ worker, times, keeperOf }: SessionOptions) {
+    const { id, queues, concurrency } = worker
     this.worker = id
+    this.#monoMs = times.monoMs
+    this.#doubt = new Doubt(times.lateMs)
     const names = [...new Set(queues)]
     this.inFlight = new InFlight(createInFlight(names, concurrency))
     this.queues = new Map(names.map((name, index) => [name, new SessionQueue(name, index)]))
@@ -100,6 +118,12 @@ export class Session {
     return flight
   }
 
+  /** Its life is over: nothing starts any more. */
+  end(): void {
+    this.isOver = true
+    this.keeper.stop()
+  }
+
   refs(): readonly LeaseRef[] {
     return [...this.inFlight.flights()].map(({ jobId, lease }) => ({ jobId, lease }))
   }
@@ -107,7 +131,21 @@ export class Session {
   suspect(queue: SessionQueue): void {
     if (isPlanted('hybrid-no-self-check')) return
     queue.isSuspect = true
-    this.isDoubtful = true
+    this.doubt()
+  }
+
+  /** Something that is or may yet be marked as run by this session was not handed out. */
+  doubt(): void {
+    this.#doubt.raise(this.#monoMs())
+  }
+
+  get isDoubtful(): boolean {
+    return this.#doubt.isDue(this.#monoMs())
+  }
+
+  /** The look that began then is over. */
+  looked(beganMs: number): void {
+    this.#doubt.looked(beganMs)
   }
 }
 
@@ -116,6 +154,7 @@ export class Sessions {
   readonly #all = new Map<WorkerId, Session>()
 
   add(session: Session): void {
+    for (const [id, { isOver, inFlight }] of this.#all) if (isOver && inFlight.size === 0) this.#all.delete(id)
     this.#all.set(session.worker, session)
   }
 

@@ -26,10 +26,9 @@ export interface QueueSurvey extends DispatchState {
 const LANES = [0, 1, 2] as const
 
 export async function survey({ hybrid, ledgerEye, raceEye }: Surveyor): Promise<readonly QueueSurvey[]> {
-  const { store, runtime, times } = hybrid
+  const { runtime, times } = hybrid
   await hybrid.epochs.refresh()
-  const [oldest, counts] = await Promise.all([ledgerEye.oldestReady(), store.query.counts()])
-  const countOf = new Map(counts.map((one) => [one.queue, one.counts]))
+  const [oldest, waiting] = await Promise.all([ledgerEye.oldestReady(), ledgerEye.waiting()])
   const lookAt = async (queue: string): Promise<QueueLook | null> => {
     try {
       await bounded(runtime.clock, times.raceMs, 'Redis', hybrid.connect())
@@ -44,7 +43,7 @@ export async function survey({ hybrid, ledgerEye, raceEye }: Surveyor): Promise<
     const { queue, mode, epoch } = row
     const look: QueueLook | null = isAway ? null : await lookAt(queue)
     isAway ||= look === null
-    const { queued: backlog = 0, dispatched: unmarked = 0 } = countOf.get(queue) ?? {}
+    const { ready: backlog = 0, unmarked = 0 } = waiting.get(queue) ?? {}
     surveys.push({
       queue,
       mode,

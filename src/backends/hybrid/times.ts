@@ -4,6 +4,8 @@ export interface HybridTimes {
   /** A call to Redis without an answer for this long has an unknown outcome. */
   readonly raceMs: number
   readonly ledgerMs: number
+  /** A statement may take effect for this long after the connection of its caller is gone: statement_timeout of the ledger. */
+  readonly lateMs: number
   /** In flight for this long: marked in PostgreSQL; looked for this often. */
   readonly markAfterMs: number
   readonly markEveryMs: number
@@ -27,6 +29,7 @@ export interface HybridTimes {
 export const HYBRID_TIMES: HybridTimes = {
   raceMs: 1_000,
   ledgerMs: 30_000,
+  lateMs: 5_000,
   markAfterMs: 250,
   markEveryMs: 100,
   breakerMs: 250,

@@ -1,6 +1,7 @@
 // The text of a token: everything a worker needs to start the job, as words that are cheap to write and to read. The first
 // word is its field. `id:lease priority attempts crashes maxAttempts timeout enqueuedAt runAfter extraLength flags name ` and
-// then the extra, as JSON when there is any, and the payload.
+// then the extra, as JSON when there is any, and the payload. There is no line break in it: JSON written here has none, and a
+// payload that came with one, by SQL, does not travel with its token.
 import type { ClaimedJob, JobId, LeaseNumber, NewJob } from '../../core/job.ts'
 import { laneOf } from '../../core/priority.ts'
 import type { LaneBounds } from '../../core/priority.ts'
@@ -36,7 +37,7 @@ export function tokenOfNew(job: NewJob, facts: MintFacts): Token {
   const priority = job.priority ?? facts.priority
   const hasExtra = (job.tags !== undefined && job.tags.length > 0) || job.meta !== undefined || job.batch !== undefined
   const extra = hasExtra ? JSON.stringify({ tags: job.tags, meta: job.meta, batch: job.batch }) : ''
-  const isLong = extra.length + job.payload.length > TOKEN_BODY_MAX
+  const isLong = !mayTravel(job.payload, extra)
   const words = `${job.id}:${lease} ${priority} 0 0 ${job.maxAttempts ?? facts.maxAttempts} ${job.timeoutMs} ${nowMs} 0`
   const text = `${words} ${extra.length} ${isLong ? 'b' : '-'} ${job.name} ${extra}${isLong ? '' : job.payload}`
   return { lane: laneOf(priority, facts.lanes), lease, text }
@@ -45,11 +46,15 @@ export function tokenOfNew(job: NewJob, facts: MintFacts): Token {
 export function tokenOfMinted(job: MintedJob, lanes: LaneBounds): Token {
   const { id, lease, priority, attemptCount, crashCount, maxAttempts, timeoutMs, enqueuedAtMs, payload } = job
   const extra = extraOf(job)
-  const body = payload !== null && extra.length + payload.length <= TOKEN_BODY_MAX ? payload : null
+  const body = payload !== null && mayTravel(payload, extra) ? payload : null
   const flags = `${body === null ? 'b' : '-'}${job.rateLimited ? 'r' : ''}`
   const words = `${id}:${lease} ${priority} ${attemptCount} ${crashCount} ${maxAttempts} ${timeoutMs} ${enqueuedAtMs}`
   const text = `${words} ${job.runAtMs - enqueuedAtMs} ${extra.length} ${flags} ${job.name} ${extra}${body ?? ''}`
   return { lane: laneOf(priority, lanes), lease, text }
+}
+
+function mayTravel(payload: string, extra: string): boolean {
+  return extra.length + payload.length <= TOKEN_BODY_MAX && !payload.includes('\n')
 }
 
 function extraOf({ tags, meta, batch, parents, group, limitKey }: MintedJob): string {

@@ -17,24 +17,25 @@ const RELAY_MIN_MS = 10
 /** A lane is full and rows wait: it is drained within this order of time. */
 const RELAY_BUSY_MS = 20
 const TURNS_MAX = 50
+/** More jobs are to go back than one pass moves: time for others in between. */
+const RECONCILE_BUSY_MS = 50
 const COUNTS_MS = 5_000
 
 export function createUpkeep(hybrid: Hybrid, isLeading: () => boolean): readonly Service[] {
   const { times, runtime } = hybrid
   const reconciler = new Reconciler(hybrid)
-  const guarded = (periodMs: number, pass: () => Promise<unknown>) => async (): Promise<number> => {
-    if (isLeading()) await pass()
-    return periodMs
-  }
-  const reconcile = guarded(times.reconcileMs, async () => {
+  const reconcile = async (): Promise<number> => {
+    if (!isLeading()) return times.reconcileMs
     await hybrid.epochs.refresh()
-    await reconciler.pass(hybrid.view.rows())
-  })
-  const reaping = guarded(times.reaperMs, async () => {
+    return (await reconciler.pass(hybrid.view.rows())) ? RECONCILE_BUSY_MS : times.reconcileMs
+  }
+  const reaping = async (): Promise<number> => {
+    if (!isLeading()) return times.reaperMs
     await eachQueue(runtime.logger, 'the reaper', tokenRows(hybrid), async ({ queue }) => {
       await reap(hybrid, queue)
     })
-  })
+    return times.reaperMs
+  }
   const tellCounts = async (): Promise<number> => {
     await hybrid.tellCounts()
     return COUNTS_MS

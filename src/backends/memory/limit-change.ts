@@ -13,6 +13,10 @@ export function applyLimits(world: World, limit: number): number {
     for (const worker of world.workers.values()) {
       for (const record of worker.running) if (record.queue === name) countSlots(world, queue, record)
     }
+    // Only a hybrid has those: nobody's, and past the gate.
+    for (const record of world.jobs.values()) {
+      if (record.status === 'dispatched' && record.queue === name) countSlots(world, queue, record)
+    }
     moved += withhold(world, queue, limit - moved)
     moved += admitWider(world, name, queue, limit - moved)
     if (moved >= limit) return moved

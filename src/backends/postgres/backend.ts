@@ -224,6 +224,7 @@ function capabilitiesOf(options: ConnectionOptions, schema: string): Capabilitie
     atomicAcrossQueues: true,
     payloadSearch: true,
     orderedCalls: 2,
+    settlesApart: false,
     threadLiveness: { module: beatModule(), options: beatOptions(options, schema) },
   }
 }

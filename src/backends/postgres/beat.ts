@@ -3,8 +3,10 @@
 import pg from 'pg'
 import type { BeatReply, BeatRequest } from '../../store/worker-store.ts'
 import { storeError } from './pg-errors.ts'
-import { sqlText } from './sql-text.ts'
 import { isAbsent } from './row.ts'
+import type { Row } from './row.ts'
+import type { Value } from './rows-query.ts'
+import { sqlText } from './sql-text.ts'
 
 export interface BeatOptions {
   readonly url: string
@@ -32,7 +34,22 @@ export async function createBeat(options: BeatOptions): Promise<{
   beat(request: BeatRequest): Promise<BeatReply>
   close(): Promise<void>
 }> {
+  const { ask, close } = heartbeatConnection(options)
   const text = sqlText(BEAT_SQL, options.schema)
+  return {
+    beat: async (request) => parseBeat((await ask('beat', text, beatValues(request)))[0]?.[0]),
+    close,
+  }
+}
+
+export interface HeartbeatConnection {
+  /** `what` is for messages. */
+  readonly ask: (what: string, text: string, values: readonly Value[]) => Promise<readonly Row[]>
+  readonly close: () => Promise<void>
+}
+
+/** The one connection of a heartbeat thread. */
+export function heartbeatConnection(options: BeatOptions): HeartbeatConnection {
   const pool = new pg.Pool({
     connectionString: options.url,
     application_name: `${options.applicationName} heartbeat`,
@@ -44,13 +61,12 @@ export async function createBeat(options: BeatOptions): Promise<{
   })
   pool.on('error', () => undefined) // the next beat says what is wrong
   return {
-    async beat(request) {
+    async ask(what, text, values) {
       try {
-        const query = { text, values: [...beatValues(request)], rowMode: 'array' as const, types: asText }
-        const { rows } = await pool.query<[string | null]>(query)
-        return parseBeat(rows[0]?.[0])
+        const query = { text, values: [...values], rowMode: 'array' as const, types: asText }
+        return (await pool.query<(string | null)[]>(query)).rows
       } catch (error) {
-        throw storeError(error, 'workers.beat')
+        throw storeError(error, `workers.${what}`)
       }
     },
     close: () => pool.end(),

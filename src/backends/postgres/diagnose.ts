@@ -2,6 +2,7 @@
 // it back, is every job where it should be. Each check is one bounded read.
 import type { Check, Finding } from '../../store/diagnosis.ts'
 import { createMigrator } from './migrate.ts'
+import { replicaChecks } from './replica-lag.ts'
 import { statement } from './store.ts'
 import type { PostgresStore } from './store.ts'
 import type { Row } from './row.ts'
@@ -49,6 +50,7 @@ export function diagnosePostgres(store: PostgresStore, url: string): () => Promi
       name: 'counters',
       run: async () => counters((await read('counters', COUNTERS_SQL))[0]),
     },
+    ...replicaChecks(store),
   ]
   return () => Promise.resolve(checks)
 }

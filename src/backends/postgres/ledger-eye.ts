@@ -1,9 +1,10 @@
 // What `millrace doctor` and `status` ask the ledger of the hybrid beyond its port: reads, bounded, of no concern to its rules.
 import type { LeaseRef, WorkerId } from '../../core/job.ts'
-import { refOf } from './ledger-rows.ts'
+import { refsOf } from './ledger-rows.ts'
 import { isAbsent } from './row.ts'
 import { prepared } from './store.ts'
 import type { PostgresStore } from './store.ts'
+import { BLOCKS } from './unmarked.ts'
 
 /** A live worker that may hold tokens. */
 export interface SessionSeen {
@@ -24,16 +25,26 @@ export interface LedgerEye {
   sessions(): Promise<readonly SessionSeen[]>
   /** Of queues that have an epoch. */
   oldestReady(): Promise<ReadonlyMap<string, OldestReady>>
-  /** Unmarked rows of the queue, oldest first. */
+  /** Ready and unmarked rows of queues that have an epoch, as they are now: never from a replica, which may lag. */
+  waiting(): Promise<ReadonlyMap<string, QueueWaiting>>
+  /** Unmarked rows of the queue, oldest first, in the first part of the table that has some. */
   unmarked(queue: string, most: number): Promise<readonly LeaseRef[]>
+}
+
+export interface QueueWaiting {
+  readonly ready: number
+  readonly unmarked: number
 }
 
 /** Rows at the head of a lane: those that the relay takes next. */
 const ROWS_LOOKED_AT = 1_000
+/** Of the table of runs, 16 MiB each: as much as a million jobs need. */
+const PARTS_MAX = 8
 
 export function ledgerEye(store: PostgresStore): LedgerEye {
   const sessions = prepared(store, 'eye.sessions', SESSIONS_SQL)
   const oldest = prepared(store, 'eye.oldest', OLDEST_SQL)
+  const waiting = prepared(store, 'eye.waiting', WAITING_SQL)
   const unmarked = prepared(store, 'eye.unmarked', UNMARKED_SQL)
   return {
     async sessions() {
@@ -45,8 +56,19 @@ export function ledgerEye(store: PostgresStore): LedgerEye {
       const rows = await oldest()
       return new Map(rows.map(([queue, high, normal, low]) => [queue ?? '', [ages(high), ages(normal), ages(low)]]))
     },
+    async waiting() {
+      const rows = await waiting()
+      return new Map(
+        rows.map(([queue, ready, mine]) => [queue ?? '', { ready: Number(ready), unmarked: Number(mine) }]),
+      )
+    },
     async unmarked(queue, most) {
-      return (await unmarked(queue, most)).map(refOf)
+      for (let part = 0; part < PARTS_MAX; part++) {
+        const [row] = await unmarked(queue, most, part * BLOCKS, BLOCKS)
+        const refs = refsOf(row?.[0], row?.[1])
+        if (refs.length > 0 || row?.[2] === '0') return refs
+      }
+      return []
     },
   }
 }
@@ -65,5 +87,10 @@ const OLDEST_SQL = `select q.name, ${laneAge('-1', 'q.lane_high_max')}, ${laneAg
   ${laneAge('q.lane_normal_max', '32767')}
   from millrace.dispatch d join millrace.job_queues q on q.id = d.queue_id order by q.id`
 
-const UNMARKED_SQL = `select r.id, r.lease from millrace.running r
-  where r.worker_no = 0 and r.queue_id = (select q.id from millrace.job_queues q where q.name = $1) order by r.lease limit $2`
+const WAITING_SQL = `
+  with ready as (select r.queue_id, count(*) as n from millrace.ready r group by 1),
+    unmarked as (select r.queue_id, count(*) as n from millrace.running r where r.worker_no = 0 group by 1)
+  select q.name, coalesce(r.n, 0), coalesce(u.n, 0) from millrace.dispatch d join millrace.job_queues q on q.id = d.queue_id
+  left join ready r on r.queue_id = q.id left join unmarked u on u.queue_id = q.id order by q.id`
+
+const UNMARKED_SQL = `select ids, leases, next_block from millrace.unmarked_runs($1, 0, 9223372036854775807, $2, $3, $4)`

@@ -33,6 +33,10 @@ export class Reads {
     await this.#options.replica?.close()
   }
 
+  get replica(): Connections | undefined {
+    return this.#options.replica
+  }
+
   /** True where answers may be older than those of the primary. */
   get mayLag(): boolean {
     return this.#options.replica !== undefined

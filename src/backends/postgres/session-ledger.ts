@@ -1,14 +1,12 @@
 // What keeps a worker of the hybrid alive: beat, mark, adopt. For the main loop, and for the heartbeat thread on a connection
 // of its own: a thread that loads this module loads the driver and little else.
-import pg from 'pg'
 import type { LeaseRef, WorkerId } from '../../core/job.ts'
 import type { BeatReply } from '../../store/worker-store.ts'
 import type { InFlightRef, SessionBeat, SessionBeatReply, SessionLedger } from './ledger-port.ts'
-import { beatValues } from './beat.ts'
+import { beatValues, heartbeatConnection } from './beat.ts'
 import type { BeatOptions } from './beat.ts'
 import { inOrder, newsOf, NO_NEWS, refArrays, refsOf } from './ledger-rows.ts'
 import type { NewsJson } from './ledger-rows.ts'
-import { storeError } from './pg-errors.ts'
 import { isAbsent } from './row.ts'
 import type { Row } from './row.ts'
 import type { Value } from './rows-query.ts'
@@ -62,26 +60,7 @@ function parseSessionBeat(text: string | null | undefined): SessionBeatReply {
 
 /** Over a connection of its own, made again whenever it is lost. */
 export async function createSessionLedger(options: BeatOptions): Promise<SessionLedger> {
-  const pool = new pg.Pool({
-    connectionString: options.url,
-    application_name: `${options.applicationName} heartbeat`,
-    connectionTimeoutMillis: options.connectTimeoutMs,
-    query_timeout: options.statementTimeoutMs,
-    max: 1,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
-  })
-  pool.on('error', () => undefined) // the next beat says what is wrong
+  const { ask, close } = heartbeatConnection(options)
   const texts = { beat: sqlText(SESSION_SQL.beat, options.schema), mark: sqlText(SESSION_SQL.mark, options.schema) }
-  const ask: SessionAsk = async (what, values) => {
-    try {
-      const query = { text: texts[what], values: [...values], rowMode: 'array' as const, types: asText }
-      return (await pool.query<(string | null)[]>(query)).rows
-    } catch (error) {
-      throw storeError(error, `workers.${what}`)
-    }
-  }
-  return { ...sessionLedger(ask), close: () => pool.end() }
+  return { ...sessionLedger((what, values) => ask(what, texts[what], values)), close }
 }
-
-const asText = { getTypeParser: () => (value: unknown) => value }

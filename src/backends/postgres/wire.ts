@@ -12,11 +12,27 @@ export function uuidArray(ids: readonly string[]): Buffer {
   let at = offset
   for (const id of ids) {
     buffer.writeInt32BE(16, at)
-    buffer.write(id.replaceAll('-', ''), at + 4, 16, 'hex')
+    writeUuid(buffer, at + 4, id)
     at += 20
   }
   return buffer
 }
+
+/** By character: the hyphens taken out and the rest decoded by Buffer cost three times as much. */
+function writeUuid(buffer: Buffer, at: number, id: string): void {
+  let from = 0
+  for (let byte = 0; byte < 16; byte++) {
+    if (id.charCodeAt(from) === HYPHEN) from += 1
+    buffer[at + byte] = (HEX_VALUES[id.charCodeAt(from)]! << 4) | HEX_VALUES[id.charCodeAt(from + 1)]!
+    from += 2
+  }
+}
+
+const HYPHEN = 45
+const HEX_VALUES = Uint8Array.from({ length: 128 }, (_, code) => {
+  const value = Number.parseInt(String.fromCharCode(code), 16)
+  return Number.isNaN(value) ? 0 : value
+})
 
 export function textArray(texts: readonly (string | null)[]): Buffer {
   let bytes = texts.length * 4

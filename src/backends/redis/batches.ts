@@ -19,8 +19,9 @@ export function redisBatches(store: RedisStore, outbox: Outbox | undefined): Bat
   const ended = outbox === undefined ? endHere(store) : endApart(store, outbox)
   return {
     async create(batch) {
-      const isNew = Number(await create(batchTag(batch.id), [batch.id, ...batchFields(batch)])) === 1
-      if (!isNew || outbox === undefined) return
+      await create(batchTag(batch.id), [batch.id, ...batchFields(batch)])
+      // Also for one that is there: whoever made it may have died, or lost the reply, before it was on the list.
+      if (outbox === undefined || (await link.command('ZSCORE', keys.batches, batch.id)) !== null) return
       const number = Number(await link.command('INCR', `${keys.batches}:last`))
       await link.command('ZADD', keys.batches, 'NX', number, batch.id)
     },
@@ -46,7 +47,7 @@ function endApart(store: RedisStore, outbox: Outbox): (what: Ending, id: BatchId
     if (what === 'discard') await link.command('ZREM', keys.batches, id)
     const record = what === 'cancel' ? await batchRecord(store, id) : null
     // Its live jobs are listed by `due` from now on; one that is finished has none.
-    if (record !== null && record.finishedAtMs === null) await link.command('SADD', keys.cancelledBatches, id)
+    if (record !== null && record.finishedAtMs === null) await outbox.listCancelled(id)
     if (said === 'finished') await outbox.fire(id)
     return true
   }

@@ -1,4 +1,5 @@
-// jobs.insert on a Cluster: an atom per queue. Everything that could refuse is looked at before; batches are joined
+// jobs.insert on a Cluster: an atom per queue. Everything that could refuse is looked at before, and so are ids that somebody
+// chose, in the other queues; batches are joined
 // before and left again by requests that made no job; messages go out when all queues have their jobs.
 import { mayJoin } from '../../core/batch.ts'
 import { findCycle } from '../../core/flow.ts'
@@ -69,13 +70,13 @@ export function createClusterInsert(
   async function leaveBatches(jobs: readonly NewJob[]): Promise<void> {
     for (const [id, own] of groupBy(jobs, (job) => job.batch)) {
       if (id === undefined) continue
-      const said = await batch(batchTag(id), ['drop', id, ...own.map(memberOf)])
+      const said = await batch(batchTag(id), ['drop', id, 0, ...own.map(memberOf)])
       if (said === 'finished') await outbox.fire(id satisfies BatchId)
     }
   }
 
-  async function insertByQueue(jobs: readonly NewJob[]): Promise<InsertReply> {
-    const results = new Map<number, InsertResult>()
+  /** What was written is in `results`, also when a later queue refuses or fails. */
+  async function insertByQueue(jobs: readonly NewJob[], results: Map<number, InsertResult>): Promise<InsertReply> {
     const standsFor = new Map<JobId, JobId>()
     for (const [queue, own] of groupBy([...jobs.entries()], ([, job]) => job.queue)) {
       const reply = await insertInto(
@@ -93,23 +94,43 @@ export function createClusterInsert(
     return { ok: true, results: jobs.map((_, index) => results.get(index)!) }
   }
 
-  return async (jobs) => {
+  async function insertAll(jobs: readonly NewJob[]): Promise<InsertReply> {
     if (jobs.length === 0) return { ok: true, results: [] }
     const queues = new Set(jobs.map(({ queue }) => queue))
     const isSimple = jobs.every(({ batch: id, dependsOn }) => id === undefined && dependsOn === undefined)
-    const stored = isSimple ? new Set<JobId>() : await storedIds(jobs)
-    const fresh = isSimple ? [] : jobs.filter(({ id }) => !stored.has(id))
+    const known = isSimple ? new Set<JobId>() : await storedIds(jobs)
+    const fresh = isSimple ? [] : jobs.filter(({ id }) => !known.has(id))
     const refusal = (await findRefusal(fresh, jobs)) ?? (await joinBatches(fresh))
     if (refusal !== null) return { ok: false, refusal }
     await register(queues)
-    const reply = await insertByQueue(jobs)
-    const made = new Set(
-      reply.ok ? reply.results.flatMap(({ id, outcome }) => (outcome === 'inserted' ? [id] : [])) : [],
-    )
-    await leaveBatches(fresh.filter(({ id, batch: own }) => own !== undefined && !made.has(id)))
+    const results = new Map<number, InsertResult>()
+    const reply = await insertByQueue(jobs, results)
+    // Of those that stand for another job, or were refused; one that was there already may be the work of this very call,
+    // repeated while the first was under way.
+    const stored = new Set([...results.values()].map(({ id }) => id))
+    await leaveBatches(fresh.filter(({ id, batch: own }) => own !== undefined && !stored.has(id)))
     if (!isSimple) for (const queue of queues) await outbox.deliver(queue)
     return reply
   }
+
+  return async (jobs) => {
+    const own = jobs.filter(({ ownId }) => ownId === true)
+    if (own.length === 0) return insertAll(jobs)
+    const found = await findQueues(
+      store,
+      own.map(({ id }) => id),
+    )
+    const isElsewhere = ({ id, queue, ownId }: NewJob): boolean => ownId === true && (found.get(id) ?? queue) !== queue
+    const reply = await insertAll(jobs.filter((job) => !isElsewhere(job)))
+    if (!reply.ok) return reply
+    const rest = reply.results.values()
+    const results = jobs.map((job) => (isElsewhere(job) ? alreadyThere(job) : rest.next().value!))
+    return { ok: true, results }
+  }
+}
+
+function alreadyThere({ id }: NewJob): InsertResult {
+  return { id, outcome: 'already' }
 }
 
 function memberOf({ queue, id }: NewJob): string {

@@ -2,14 +2,14 @@
 import type { BatchId, LeaseRef, WorkerId } from '../../core/job.ts'
 import { LIMITS } from '../../core/limits.ts'
 import type { DueJob, DueKind, JobStore } from '../../store/ports.ts'
-import { sweepBatches } from './cluster-batches.ts'
+import { createBatchSweep } from './cluster-batches.ts'
 import { createClusterCycle } from './cluster-cycle.ts'
 import { createClusterInsert, groupBy } from './cluster-insert.ts'
 import { dueJob, leaseRefs, pruneArgs } from './jobs.ts'
 import { findQueues, queueNames } from './locate.ts'
 import type { Outbox } from './outbox.ts'
 import type { JobReply } from './record.ts'
-import { prepared } from './store.ts'
+import { prepared, scriptOf } from './store.ts'
 import type { RedisStore } from './store.ts'
 
 export interface ClusterParts {
@@ -19,6 +19,7 @@ export interface ClusterParts {
 
 /** A worker that holds nothing is forgotten by `due` a while after its end: claims may have been under way. */
 const DEAD_GRACE_MS = 60_000
+const FORGOTTEN_MAX = 100
 
 export function clusterJobs(store: RedisStore, { outbox, register }: ClusterParts): JobStore {
   const extend = prepared(store, 'jobs.extend', 'extend')
@@ -27,6 +28,7 @@ export function clusterJobs(store: RedisStore, { outbox, register }: ClusterPart
   const prune = outbox.call('jobs.prune', 'prune')
   const cycle = createClusterCycle(store, outbox)
   const listDue = createDue(store)
+  const sweepBatches = createBatchSweep(store, outbox)
   const { link, keys, where } = store
   return {
     insert: createClusterInsert(store, outbox, register),
@@ -70,7 +72,7 @@ export function clusterJobs(store: RedisStore, { outbox, register }: ClusterPart
         if (left < 1) break
         deleted += Number(await prune(queue, [queue, ...pruneArgs(rules, left)]))
       }
-      await sweepBatches(store, outbox, Math.max(...rules.map(({ olderThanMs }) => olderThanMs)))
+      await sweepBatches(Math.max(...rules.map(({ olderThanMs }) => olderThanMs)))
       return deleted
     },
   }
@@ -79,6 +81,7 @@ export function clusterJobs(store: RedisStore, { outbox, register }: ClusterPart
 function createDue(store: RedisStore): (kind: DueKind, limit: number) => Promise<readonly DueJob[]> {
   const due = prepared(store, 'jobs.due', 'due')
   const read = prepared(store, 'jobs.due', 'jobRead')
+  const listOver = scriptOf(store, 'jobs.due', 'workerOver')
   const { link, keys, where } = store
 
   async function inQueues(kind: DueKind, limit: number, dead: readonly string[]): Promise<readonly DueJob[]> {
@@ -97,15 +100,37 @@ function createDue(store: RedisStore): (kind: DueKind, limit: number) => Promise
   async function expired(limit: number): Promise<readonly DueJob[]> {
     const dead = (await link.command('ZRANGE', keys.dead, 0, -1)) as readonly WorkerId[]
     const jobs = await inQueues('expired', limit, dead)
-    if (jobs.length === 0 && dead.length > 0) {
-      await link.command('ZREMRANGEBYSCORE', keys.dead, '-inf', store.clock.nowMs() - DEAD_GRACE_MS)
-    }
+    if (jobs.length === 0 && dead.length > 0) await forgetDead()
     return jobs
+  }
+
+  /** With the numbers of their claims, which every queue keeps; these first, so that whoever dies here leaves none. */
+  async function forgetDead(): Promise<void> {
+    const over = (await link.run(
+      listOver,
+      [keys.dead],
+      [keys.prefix, DEAD_GRACE_MS, FORGOTTEN_MAX],
+    )) as readonly string[]
+    if (over.length === 0) return
+    const names = await queueNames(store)
+    await Promise.all(names.map((queue) => link.command('HDEL', keys.queue(queue, 'claims'), ...over)))
+    await link.command('ZREM', keys.dead, ...over)
+  }
+
+  /** Finished or gone: whoever put it on the list, or was to take it off, came too late or died. */
+  async function isOver(batch: BatchId): Promise<boolean> {
+    const fields = await link.command('HMGET', keys.batch(batch), 'asked', 'finished')
+    const [asked, finished] = fields as readonly (string | null)[]
+    return asked === null || finished !== null
   }
 
   async function ofCancelled(limit: number): Promise<readonly DueJob[]> {
     const jobs: DueJob[] = []
     for (const batch of (await link.command('SMEMBERS', keys.cancelledBatches)) as readonly BatchId[]) {
+      if (await isOver(batch)) {
+        await link.command('SREM', keys.cancelledBatches, batch)
+        continue
+      }
       const live = keys.batch(batch, 'live')
       const members = (await link.command('SRANDMEMBER', live, limit + 1_000)) as readonly string[]
       for (const [queue, own] of groupBy(members, (member) => member.split(' ')[0]!)) {

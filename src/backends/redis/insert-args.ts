@@ -8,6 +8,7 @@ import type { Whereabouts } from './whereabouts.ts'
 /** Nothing concerns it but its queue: no gate, no key, no batch, no later moment. */
 export function isPlain(job: NewJob): boolean {
   return (
+    job.ownId !== true &&
     job.unique === undefined &&
     job.batch === undefined &&
     job.dependsOn === undefined &&
@@ -59,6 +60,7 @@ export function extrasOf(job: NewJob, where?: Whereabouts): string {
   const { unique, schedule, dependsOn } = job
   return JSON.stringify({
     queue: job.queue,
+    own: job.ownId,
     priority: job.priority,
     attempts: job.maxAttempts,
     delay: job.delayMs === undefined ? undefined : Math.ceil(job.delayMs),

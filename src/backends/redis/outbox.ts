@@ -4,7 +4,7 @@ import { callbacksDue } from '../../core/batch.ts'
 import type { BatchId, JobId, NewJob } from '../../core/job.ts'
 import { batchRecord, batchTag } from './batch-fields.ts'
 import { findQueues } from './locate.ts'
-import { prepared } from './store.ts'
+import { prepared, scriptOf } from './store.ts'
 import type { RedisStore, ScriptName } from './store.ts'
 import type { RedisValue } from './link.ts'
 
@@ -13,19 +13,31 @@ export interface Outbox {
   call(what: string, name: ScriptName): (queue: string, args: readonly RedisValue[]) => Promise<unknown>
   /** The same for a call that delivers later, together with others. */
   callOnly(what: string, name: ScriptName): (queue: string, args: readonly RedisValue[]) => Promise<unknown>
+  /** Never throws: what it is about has been applied. Messages that cannot be carried now wait for maintenance. */
   deliver(queue: string): Promise<void>
   /** Inserts the callbacks of a finished batch. */
   fire(batch: BatchId): Promise<void>
+  /** The live jobs of a cancelled batch are listed by `due` from now on. */
+  listCancelled(batch: BatchId): Promise<void>
 }
 
 const PAGE = 100
 const PAGES_MAX = 100
+/** One message that cannot be carried does not hold up those behind it; after so many it is something bigger. */
+const FAILED_MAX = 10
 
 export function createOutbox(store: RedisStore, insert: (jobs: readonly NewJob[]) => Promise<unknown>): Outbox {
   const { link, keys, where } = store
   const linkKid = prepared(store, 'jobs.insert', 'kidLink')
   const tellKid = prepared(store, 'jobs.apply', 'kidTold')
   const batch = prepared(store, 'jobs.apply', 'batchApart')
+  const small = scriptOf(store, 'jobs.apply', 'smallWrite')
+  const stuck = new Set<string>()
+
+  /** One command that is done at the limit of memory too. */
+  async function write(key: string, command: string, ...values: readonly string[]): Promise<void> {
+    await link.run(small, [key], [keys.prefix, command, ...values])
+  }
 
   async function placeOf(id: string, guess: string): Promise<string> {
     const known = guess === '' ? where.of(id) : guess
@@ -53,7 +65,7 @@ export function createOutbox(store: RedisStore, insert: (jobs: readonly NewJob[]
     const [first = '', second = '', third = '', ...rest] = parts
     switch (kind) {
       case 'cancel':
-        await link.command('HSET', keys.cancels(first), second, third)
+        await write(keys.cancels(first), 'HSET', second, third)
         return
       case 'uncancel':
         await link.command('HDEL', keys.cancels(first), second)
@@ -73,15 +85,36 @@ export function createOutbox(store: RedisStore, insert: (jobs: readonly NewJob[]
   }
 
   async function deliver(queue: string): Promise<void> {
-    const outbox = keys.queue(queue, 'outbox')
+    try {
+      await carryAll(keys.queue(queue, 'outbox'))
+      stuck.delete(queue)
+    } catch (error) {
+      // Once: every later call of the queue tries again.
+      if (!stuck.has(queue)) {
+        store.logger.warn({ queue, error }, 'redis: messages between queues could not be delivered yet')
+      }
+      stuck.add(queue)
+    }
+  }
+
+  async function carryAll(outbox: string): Promise<void> {
+    const failures: unknown[] = []
     for (let page = 0; page < PAGES_MAX; page++) {
-      const messages = (await link.command('LRANGE', outbox, 0, PAGE - 1)) as readonly string[]
+      const from = failures.length
+      const messages = (await link.command('LRANGE', outbox, from, from + PAGE - 1)) as readonly string[]
       for (const message of messages) {
-        await carry(message)
+        try {
+          await carry(message)
+        } catch (error) {
+          failures.push(error)
+          if (failures.length >= FAILED_MAX) throw error
+          continue
+        }
         await link.command('LREM', outbox, 1, message)
       }
-      if (messages.length < PAGE) return
+      if (messages.length < PAGE) break
     }
+    if (failures.length > 0) throw failures[0]
   }
 
   async function fire(id: BatchId): Promise<void> {
@@ -89,8 +122,9 @@ export function createOutbox(store: RedisStore, insert: (jobs: readonly NewJob[]
     if (record === null) return
     const due = callbacksDue(record).map((name) => record.callbacks[name])
     await insert(due.filter((job) => job !== null))
-    await batch(batchTag(id), ['fired', id])
+    // Before it counts as done: whoever dies here leaves it to the next.
     await link.command('SREM', keys.cancelledBatches, id)
+    await batch(batchTag(id), ['fired', id])
     await link.command('PUBLISH', keys.ends, id)
   }
 
@@ -111,5 +145,6 @@ export function createOutbox(store: RedisStore, insert: (jobs: readonly NewJob[]
     callOnly,
     deliver,
     fire,
+    listCancelled: (id) => write(keys.cancelledBatches, 'SADD', id),
   }
 }

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { postgresWithLedger } from '../../../src/backends/postgres/backend.ts'
 import type { WorkerId } from '../../../src/core/job.ts'
-import { defineJob } from '../../../src/index.ts'
+import { defineJob, hybrid } from '../../../src/index.ts'
 import type { Place } from '../../stores/place.ts'
 import { start, temporaryFolder } from '../../cli/harness.ts'
 import type { Ran } from '../../cli/harness.ts'
@@ -185,5 +185,17 @@ describe('O5 status on the hybrid', { timeout: TEST_MAX_MS }, () => {
         relayLagMs: 0,
       },
     ])
+  })
+
+  test('O5 numbers are those of the primary, however far the replica for reports is behind', async () => {
+    await using at = await place()
+    await using behind = await place()
+    const mill = await workedOnce(at)
+    await mill.enqueue(noop, undefined, { group: 'through the ledger' })
+    const postgres = { url: at.address.url, replicaUrl: behind.address.url, poolMax: 2 }
+    const backend = hybrid({ postgres, redis: { url: redis.url }, prefix: 'millrace' })
+    await backend.start()
+    onTestFinished(() => backend.stop())
+    expect(await backend.dispatching()).toMatchObject([{ queue: 'default', backlog: 1 }])
   })
 })

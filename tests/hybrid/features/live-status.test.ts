@@ -83,7 +83,8 @@ describe('live status on the hybrid', () => {
     expect(running).toMatchObject({ worker: worker.ids[0], started: expect.stringMatching(MS) as string })
     expect(running['finished']).toBeUndefined()
     expect(await redis.command('ttl', keyOf(handle.id))).toBeGreaterThan(0)
-    expect(await handle.status()).toBe('running')
+    // The mark in PostgreSQL and the hash in Redis are written by different loops.
+    await until(async () => (await handle.status()) === 'running', 'the mark of the row')
     end.open()
     await handle.result()
     const completed = await lookFor(handle.id, 'completed')

@@ -50,6 +50,6 @@ export function useHybrid(options: HybridPlaceOptions = {}): OpenPlace {
         }),
       )
     }
-    return openPlace({ url: database.url, prefix }, backend, () => database.drop())
+    return openPlace({ url: database.url, redis: url, prefix }, backend, () => database.drop())
   }
 }

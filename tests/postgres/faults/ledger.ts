@@ -29,6 +29,15 @@ export function ackedIn(ledger: string): readonly string[] {
   return linesOf(ledger).flatMap((line) => (line.startsWith('acked ') ? [line.slice('acked '.length)] : []))
 }
 
+/** Asked for, and nobody knows what became of it. */
+export function askedOnlyIn(ledger: string): readonly string[] {
+  const acked = new Set(ackedIn(ledger))
+  return linesOf(ledger).flatMap((line) => {
+    const id = line.startsWith('asked ') ? line.slice('asked '.length) : ''
+    return id === '' || acked.has(id) ? [] : [id]
+  })
+}
+
 /** How often the handler of each job started. */
 export function runsIn(runs: string): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()

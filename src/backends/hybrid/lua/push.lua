@@ -1,6 +1,6 @@
 -- Appends tokens to their lanes. A token is one text, `id:lease body`; its first word is its field in `held`.
 -- ARGV: tag, pusher, tokens a lane may hold, backlog bits ('0', '1', '-' leaves it; one per lane), channel of the bell, queue,
--- lowest lease, highest lease, number of tokens per lane (3), then the tokens, one lane after the other.
+-- lowest lease, highest lease, number of tokens per lane (3), then the tokens, a line each, one lane after the other.
 -- Answers: OK high normal low backlog | FULL high normal low backlog | a refusal
 --
 -- Measured with Redis 7.0 (AOF everysec, tokens of 300 bytes, 500 per call): 1.7 us per token here, 1.8 in take; of the 1.7,
@@ -10,16 +10,15 @@
 --@include _put
 local state, refusal = enter('floor', 'parked', 'backlog', 'p:' .. ARGV[2])
 if not state then return refusal end
-local FIRST = 12
 local floor, parked, backlog, pushed = tonumber(state[6]), state[7], state[8], tonumber(state[9] or -1)
 local lowest, highest = tonumber(ARGV[7]), tonumber(ARGV[8])
 local counts = { tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11]) }
 
 -- `#` and all fields in one command.
 local find, sub = string.find, string.sub
-local fields, total = { '#' }, 1
-for at = FIRST, #ARGV do
-  local text = ARGV[at]
+local texts, fields, total = {}, { '#' }, 1
+for text in string.gmatch(ARGV[12], '[^\n]+') do
+  texts[total] = text
   total = total + 1
   fields[total] = sub(text, 1, find(text, ' ', 1, true) - 1)
 end
@@ -35,14 +34,13 @@ for lane = 1, 3 do
 end
 
 -- What of it is new. As a rule all; only else are leases read out of the texts.
-local texts, from = ARGV, FIRST
+local from = 1
 local known = lowest < floor or lowest <= pushed
 for index = 2, total do
   if notes[index] then known = true end
 end
 if known then
-  texts, from = {}, 1
-  local kept, at, names = 0, 1, {}
+  local kept, at, names, fresh = 0, 1, {}, {}
   for lane = 1, 3 do
     local before = kept
     for _ = 1, counts[lane] do
@@ -50,12 +48,12 @@ if known then
       local lease = tonumber(string.match(fields[at], ':(%d+)$'))
       if lease >= floor and lease > pushed and not notes[at] then
         kept = kept + 1
-        texts[kept], names[kept + 1] = ARGV[FIRST + at - 2], fields[at]
+        fresh[kept], names[kept + 1] = texts[at - 1], fields[at]
       end
     end
     counts[lane] = kept - before
   end
-  fields, total = names, kept + 1
+  texts, fields, total = fresh, names, kept + 1
 end
 
 local changed, changes = {}, 0

@@ -1,6 +1,6 @@
 -- Forgets settled tokens, then hands waiting ones to a session. The order of lanes refines core/priority.ts pickLane.
--- ARGV: tag, session, claim number, tokens wanted, then the fields that are settled.
--- Answers: OK tokens | PAUSED | DUP | SESSION | a refusal. Runs also when memory is full.
+-- ARGV: tag, session, claim number, tokens wanted, the fields that are settled, a line each.
+-- Answers: OK tokens, a line each | PAUSED | DUP | SESSION | a refusal. Runs also when memory is full.
 --@include _gate
 --@include _put
 local session, number, wanted = ARGV[2], ARGV[3], tonumber(ARGV[4])
@@ -15,8 +15,13 @@ if (isDead or isDup or paused == '1') and not areLanesWhole(state) then return t
 if isDead then return { 'SESSION' } end
 
 -- Before the number counts: twice does no harm, and the caller keeps its list until a call with it is answered.
-for at = 5, #ARGV, 5000 do
-  redis.call('HDEL', HELD, unpack(ARGV, at, math.min(at + 4999, #ARGV)))
+local settled, count = {}, 0
+for field in string.gmatch(ARGV[5], '[^\n]+') do
+  count = count + 1
+  settled[count] = field
+end
+for at = 1, count, 5000 do
+  redis.call('HDEL', HELD, unpack(settled, at, math.min(at + 4999, count)))
 end
 if isDup then return { 'DUP' } end
 if paused == '1' then
@@ -175,4 +180,4 @@ if after ~= before then change('passed', after) end
 if revoked ~= tonumber(state[10]) then change('revoked', revoked) end
 if size < wanted and state[3] + state[4] + state[5] == 0 and parked ~= '1' then change('parked', 1) end
 put(STATE, unpack(changed))
-return { 'OK', texts }
+return { 'OK', table.concat(texts, '\n') }

@@ -56,7 +56,7 @@ begin
            json_build_object('tags', b.tags, 'meta', b.meta::text, 'batch', b.batch_id, 'group', b.group_key, 'limitKey', b.limit_key,
              'parents', case when n.hooks & 1024 <> 0 then (select json_agg(p.parent order by p.position) from millrace.job_parents p where p.child = n.id) end)::text
          end
-  -- One walk over the index for all of them, in the partitions that have some: 8.2 µs a job instead of 10.4 one by one.
+  -- One walk over the index for all of them, in the partitions that have some: 8.4 µs a job (ADR 006) instead of 10.4 one by one.
   from taken n join millrace.job_bodies b on b.id = n.id where b.id = any(picked_ids);
 end $$;
 

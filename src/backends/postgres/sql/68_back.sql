@@ -11,7 +11,8 @@ create or replace function millrace.barrier_holds(of_queue int, at_epoch bigint)
 $$;
 
 -- Back to their places as `return` does it (src/core/decide.ts), nobody's rows and those of `of_worker`; one with a cancel flag ends.
--- With `at_epoch` only nobody's rows, of that queue, under its barrier. What somebody has locked stays. How many moved.
+-- With `at_epoch` only nobody's rows, of that queue, under its barrier. What somebody has locked stays, and what was flagged this
+-- very moment: what hangs on a job that ends is locked before its row, as everywhere (`lock_around`). How many moved.
 create or replace function millrace.return_runs(
   ids uuid[], leases bigint[], of_worker int, of_queue int, at_epoch bigint, out moved int, out rings text
 ) language plpgsql
@@ -21,10 +22,14 @@ declare
   now_at timestamptz := millrace.now_at();
   queues int[];
   flagged record;
+  around uuid[] := array(
+    select d.id from unnest(ids, leases) as d(id, lease)
+    join millrace.running r on r.id between d.id and d.id and r.lease = d.lease where r.hooks & 128 <> 0);
   flagged_ids uuid[];
   flagged_leases bigint[];
   change millrace.job_change;
 begin
+  if cardinality(around) > 0 then perform millrace.lock_around(around); end if;
   with held as materialized (
     select f.id, f.lease, f.hooks from unnest(ids, leases) as d(id, lease)
     cross join lateral (
@@ -39,7 +44,8 @@ begin
     select g.seq, g.run_at, g.ready_at, g.id, g.queue_id, g.priority, g.attempts, g.crashes, g.hooks from gone g
   )
   select (select count(*) from gone), (select array_agg(distinct g.queue_id) from gone g),
-         (select array_agg(h.id) from held h where h.hooks & 128 <> 0), (select array_agg(h.lease) from held h where h.hooks & 128 <> 0)
+         (select array_agg(h.id) from held h where h.hooks & 128 <> 0 and h.id = any(around)),
+         (select array_agg(h.lease) from held h where h.hooks & 128 <> 0 and h.id = any(around))
   into moved, queues, flagged_ids, flagged_leases;
   for flagged in select f.id, f.lease from unnest(flagged_ids, flagged_leases) as f(id, lease) order by f.id loop
     change := null;
@@ -91,6 +97,30 @@ begin
     order by r.lease limit most) u;
 end $$;
 
+-- The same as they lie: the next `most`, so that taking all of them reads the table once. `next_block` null: it is read to its end.
+create or replace function millrace.old_runs(
+  of_queue int, below_lease bigint, most int, from_block bigint, blocks bigint, out ids uuid[], out leases bigint[], out next_block bigint
+) language plpgsql
+set enable_seqscan = off set enable_indexscan = off set enable_bitmapscan = off set jit = off set plan_cache_mode = force_generic_plan
+as $$
+declare
+  table_blocks bigint := pg_relation_size('millrace.running') / current_setting('block_size')::int;
+  first_place tid;
+  end_place tid;
+  last_place tid;
+begin
+  if from_block >= table_blocks then from_block := 0; end if;
+  first_place := format('(%s,0)', from_block)::tid;
+  end_place := format('(%s,0)', least(from_block + blocks, 4294967294))::tid;
+  select array_agg(u.id order by u.id), array_agg(u.lease order by u.id), max(u.place) into ids, leases, last_place from (
+    select r.id, r.lease, r.ctid as place from millrace.running r
+    where r.ctid >= first_place and r.ctid < end_place and r.worker_no = 0 and r.queue_id = of_queue and r.lease < below_lease limit most) u;
+  next_block := case
+    -- The block of the last one may have more.
+    when cardinality(ids) = most then split_part(ltrim(last_place::text, '('), ',', 1)::bigint
+    when from_block + blocks < table_blocks then from_block + blocks end;
+end $$;
+
 -- Those of earlier epochs, and all of them when no token is worth anything. -1: the barrier does not hold.
 create or replace function millrace.requeue_old(
   queue_name text, at_epoch bigint, most int, from_block bigint, blocks bigint, out moved int, out rings text, out next_block bigint
@@ -107,8 +137,8 @@ begin
   select case d.mode when 'ledger' then 9223372036854775807 else d.first_lease end into below_lease
   from millrace.dispatch d where d.queue_id = of_queue and d.epoch = at_epoch;
   moved := 0;
-  select * into old from millrace.unmarked_runs(queue_name, 0, below_lease, most, from_block, blocks);
-  if cardinality(old.ids) < most or old.ids is null then next_block := old.next_block; end if;
+  select * into old from millrace.old_runs(of_queue, below_lease, most, from_block, blocks);
+  next_block := old.next_block;
   if old.ids is null then return; end if;
   select r.moved, r.rings into moved, rings from millrace.return_runs(old.ids, old.leases, null, of_queue, at_epoch) as r;
 end $$;
@@ -168,25 +198,39 @@ begin
   rings := millrace.rung();
 end $$;
 
--- For whoever goes back to PostgreSQL alone: all tokens are void, and what they stood for is ready again. How many jobs.
-create or replace function millrace.recall_tokens() returns bigint language plpgsql as $$
+-- For whoever goes back to PostgreSQL alone: all tokens are void, and what they stood for is ready again. How many jobs. Nobody
+-- mints meanwhile: minting reads `dispatch`, so whoever has minted and not committed yet is waited for, and whoever comes later
+-- finds that there are no tokens. All of it or nothing. With the rights of the owner, for an operator who may not flip queues.
+create or replace function millrace.recall_tokens() returns bigint language plpgsql
+security definer set search_path = pg_catalog, pg_temp set lock_timeout = '5s' as $$
 declare
   queue record;
-  moved int;
+  part record;
+  block bigint;
   total bigint := 0;
 begin
   if exists (select 1 from millrace.workers w where w.is_alive and w.epoch_seen is not null) then
     raise exception 'workers of the hybrid are alive' using errcode = 'object_in_use',
       hint = 'stop them first; one that was killed is declared dead within seconds while any worker runs';
   end if;
+  -- In the order of a flip.
+  perform 1 from millrace.ledger l where l.id = 1 for update;
+  lock table millrace.dispatch in access exclusive mode;
   perform millrace.flip_queues(array_agg(q.name order by q.id), array_agg(d.epoch order by q.id), 'ledger', '', false, 0)
   from millrace.dispatch d join millrace.job_queues q on q.id = d.queue_id having count(*) > 0;
   for queue in select q.name, d.epoch from millrace.dispatch d join millrace.job_queues q on q.id = d.queue_id order by q.id loop
+    block := 0;
     loop
-      select r.moved into moved from millrace.requeue_old(queue.name, queue.epoch, 1000, 0, 2147483648) as r;
-      exit when moved <= 0;
-      total := total + moved;
+      select r.moved, r.next_block into part from millrace.requeue_old(queue.name, queue.epoch, 10000, block, 2147483648) as r;
+      exit when part.moved < 0;
+      total := total + part.moved;
+      exit when part.next_block is null;
+      block := part.next_block;
     end loop;
   end loop;
+  if exists (select 1 from millrace.running r where r.worker_no = 0) then
+    raise exception 'jobs are still dispatched: somebody has locked them, or a worker of the hybrid has just started' using
+      errcode = 'object_in_use', hint = 'stop the workers of the hybrid and call it again; nothing was changed';
+  end if;
   return total;
 end $$;

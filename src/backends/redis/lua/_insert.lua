@@ -1,14 +1,19 @@
 -- Insert: all or none. Everything that could refuse is checked before anything is written; then records, then
 -- dependencies, then the gates, in the order of the call. Refines memory/insert.ts.
--- A job is { id, content, x }: x is the JSON of insert-args.ts (queue priority attempts delay runAt batch inside deps group
+-- A job is { id, content, x }: x is the JSON of insert-args.ts (queue own priority attempts delay runAt batch inside deps group
 -- limitKey unique schedule replayOf).
 
 function inserting.run_at(x)
   return math.max(x.runAt or now_ms, now_ms + (x.delay or 0))
 end
 
+-- An id that was minted is in its own queue or nowhere; one that somebody chose may be in any. On a Cluster the client has
+-- looked into the others.
 local function is_stored(job)
-  return redis.call('HEXISTS', keys.queue(job.x.queue, 'jobs'), job.id) == 1
+  if redis.call('HEXISTS', keys.queue(job.x.queue, 'jobs'), job.id) == 1 then
+    return true
+  end
+  return job.x.own and records.queue_of(job.id, job.x.queue) ~= nil
 end
 
 -- Duplicates stand for their holders: two may stand for one, which counts once, and a policy that asks for its success
@@ -102,7 +107,7 @@ end
 
 local function write_one(job, written)
   local x, unique = job.x, job.x.unique
-  if is_stored(job) then
+  if written[job.id] or is_stored(job) then
     return 'already', job.id
   end
   local holder = unique and uniques.holder(x.queue, unique.key)

@@ -156,6 +156,7 @@ local function erase(record)
   gates.release_group(record)
   uniques.free(record)
   settling.forget(record)
+  order.erase(record.queue, record.id)
   if record.f.batch then
     batches.quit(record)
   end

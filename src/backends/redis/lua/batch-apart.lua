@@ -1,8 +1,13 @@
--- Cluster only: a batch on its own node. It knows each of its jobs ("number counted"), so that a message counts once and
--- an older one undoes nothing. Refines core/batch.ts; callbacks are inserted by the client, which then says `fired`.
+-- Cluster only: a batch on its own node. It knows each of its jobs ("number counted", and of one that was announced
+-- "0 pending when"), so that a message counts once and an older one undoes nothing. Refines core/batch.ts; callbacks are
+-- inserted by the client, which then says `fired`.
 --   values: what, id, …    reply: 'missing', 'closed', 'no', 'ok', or 'finished': callbacks are due
 --     join: 1 if from inside, then members ("queue id")     note: member, number, counted
---     seal, cancel, discard, fired                          drop: members that never came to be
+--     seal, cancel, discard, fired                          drop: ms, then members that were announced as long ago
+-- Joining adds jobs, so it is refused at the limit of memory as they are.
+if ARGV[2] ~= 'join' then
+--@include _go-on
+end
 --@include _keys
 --@include _time
 local what, id = ARGV[2], ARGV[3]
@@ -41,9 +46,15 @@ local function join()
   if asked or finished or (sealed and not (inside and pending > 0)) then
     return 'closed'
   end
+  local announced = string.format('0 pending %.0f', now_ms)
   for i = 5, #ARGV do
-    if redis.call('HSETNX', jobs_key, ARGV[i], '0 pending') == 1 then
+    local known = redis.call('HGET', jobs_key, ARGV[i])
+    if not known then
       count(ARGV[i], nil, 'pending')
+    end
+    -- A call that is repeated has as long as the first.
+    if not known or string.find(known, '^0 ') then
+      redis.call('HSET', jobs_key, ARGV[i], announced)
     end
   end
   return 'ok'
@@ -51,7 +62,7 @@ end
 
 local function note(member, number, counted)
   local known = redis.call('HGET', jobs_key, member)
-  local last, before = string.match(known or '-1 ', '^(%S+) (%S*)$')
+  local last, before = string.match(known or '-1 -', '^(%S+) (%S+)')
   if not known or tonumber(number) <= tonumber(last) then
     return
   end
@@ -67,10 +78,11 @@ local function note(member, number, counted)
   end
 end
 
--- Ghosts of a call whose client died between joining and inserting.
-local function drop()
-  for i = 4, #ARGV do
-    if redis.call('HGET', jobs_key, ARGV[i]) == '0 pending' then
+-- Requests that made no job, and ghosts of a call whose client died between joining and inserting.
+local function drop(older_ms)
+  for i = 5, #ARGV do
+    local since = string.match(redis.call('HGET', jobs_key, ARGV[i]) or '', '^0 pending (%d+)$')
+    if since and tonumber(since) <= now_ms - older_ms then
       count(ARGV[i], 'pending', nil)
       redis.call('HDEL', jobs_key, ARGV[i])
     end
@@ -82,7 +94,7 @@ if what == 'join' then
 elseif what == 'note' then
   note(ARGV[4], ARGV[5], ARGV[6])
 elseif what == 'drop' then
-  drop()
+  drop(tonumber(ARGV[4]))
 elseif what == 'fired' then
   redis.call('HDEL', key, 'firing')
   return 'ok'

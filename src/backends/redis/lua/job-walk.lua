@@ -1,5 +1,6 @@
 -- Jobs of a queue from the newest, a bounded stretch of them. Every entry of `all` has an absolute number that it keeps
--- (`all:base` counts what was taken from the head); entries that outlived their neighbours are in `all:old` by that number.
+-- (`all:base` counts what was taken from the head); entries that outlived their neighbours are in `all:old` by that number,
+-- and `all:gone` tells those of a deleted job from that of its namesake (_order.lua).
 -- ARGV: prefix, queue, number to stay below (empty: from the newest), how many entries to look at, how many bytes to
 -- answer, statuses as ",a,b," (empty: any).
 -- Answers the number to go on below (0: that was all), then number and job of each.
@@ -12,7 +13,14 @@ local base = tonumber(redis.call('GET', keys.queue(queue, 'all:base')) or 0)
 local top = base + redis.call('LLEN', all)
 local below = ARGV[3] == '' and top or math.min(tonumber(ARGV[3]), top)
 
+local gone = keys.queue(queue, 'all:gone')
+local has_gone = redis.call('EXISTS', gone) == 1
+
 local answer = { '0' }
+
+local function is_gone(number, binary)
+  return has_gone and number < tonumber(redis.call('ZSCORE', gone, binary) or 0)
+end
 
 local function is_wanted(id)
   if statuses == '' then return true end
@@ -23,7 +31,7 @@ end
 -- False when the answer is full.
 local function take(number, binary)
   local id = ids.text(binary)
-  local reply = is_wanted(id) and records.reply(queue, id)
+  local reply = not is_gone(number, binary) and is_wanted(id) and records.reply(queue, id)
   if reply then
     answer[#answer + 1] = { string.format('%.0f', number), reply }
     bytes_left = bytes_left - #reply[3]

@@ -1,6 +1,7 @@
 -- Cluster only: a child elsewhere waits for a parent of this queue. Refines memory/insert.ts (dependOn).
 --   values: parent's queue, parent, child's queue, child, policy, birth
 --   reply:  the status of a parent that has ended, 'missing', or 'live': it will tell
+--@include _go-on
 --@include _library
 local queue, id = ARGV[2], ARGV[3]
 local parent = records.load(queue, id)

@@ -1,0 +1,70 @@
+// What comes before the clocks: a small backlog is worked off by a crew, and then as much as it can do in a second or two, so
+// that neither a process nor the store is new and the compiler of the runtime has done what it does. On the
+// hybrid a worker is also who opens the way through Redis: without one having been there producers leave every job to PostgreSQL.
+import { setTimeout as pause } from 'node:timers/promises'
+import { fill } from './backlog.ts'
+import { startClocks } from './clocks.ts'
+import type { Crew } from './crew.ts'
+import { untilFinished } from './finish.ts'
+import { CAP_MS } from './scenario.ts'
+import type { Stage } from './scenario.ts'
+import { payload } from './system.ts'
+import type { OpenSystem } from './system.ts'
+
+const JOBS_MAX = 2000
+/** The second round is what the rate of the first makes of this time. */
+const SECOND_ROUND_S = 1.5
+const SECOND_ROUND_MAX = 30_000
+const CONCURRENCY = 100
+/** A few of the first may still have gone to PostgreSQL. */
+const SHARE_MIN = 0.9
+const LEARN_MAX = 500
+const LEARN_MS = 10
+
+/** The crew goes on working. Answers how many jobs it has done. */
+export async function warmUp(stage: Stage, crew: Crew, jobs: number): Promise<number> {
+  const first = Math.min(JOBS_MAX, jobs)
+  await fill(stage, first)
+  const perS = first / ((await workOff(stage, crew, first)) / 1000)
+  await crew.stop()
+  const learning = stage.system.dispatch === undefined ? 0 : await learnTheWay(stage.system)
+  const second = Math.min(Math.ceil(perS * SECOND_ROUND_S), SECOND_ROUND_MAX, jobs)
+  await fill(stage, second)
+  await workOff(stage, crew, first + learning + second)
+  return first + learning + second
+}
+
+/** How many milliseconds it took. */
+async function workOff(stage: Stage, crew: Crew, handled: number): Promise<number> {
+  const clocks = await startClocks({ stage, crew, isWorkHere: false })
+  await crew.start()
+  const left = await untilFinished({ system: stage.system, crew, clocks, handled, capMs: CAP_MS })
+  if (left > 0) throw new Error(`${left} jobs of the warm-up were not finished within ${CAP_MS / 1000} s`)
+  return clocks.elapsedMs()
+}
+
+/** A producer hears of the way through Redis, and of the room there, with calls that go to PostgreSQL. How many it took. */
+async function learnTheWay(system: OpenSystem): Promise<number> {
+  for (let jobs = 1; jobs <= LEARN_MAX; jobs += 1) {
+    await system.enqueue(payload(jobs))
+    if ((await system.dispatch!.count()) > 0) return jobs
+    await pause(LEARN_MS)
+  }
+  throw new Error(`none of ${LEARN_MAX} jobs went to Redis`)
+}
+
+/** For what is measured while nobody works: the same, and the crew goes. */
+export async function warmUpProducers(stage: Stage, jobs: number): Promise<void> {
+  const crew = await stage.crew({ concurrency: CONCURRENCY })
+  await warmUp(stage, crew, jobs)
+  await crew.stop()
+  await crew.close()
+}
+
+/** Of jobs that wait now, so many were added: those that can be in Redis must be. */
+export async function checkDispatched({ system: { dispatch } }: Stage, jobs: number): Promise<void> {
+  if (dispatch === undefined) return
+  const dispatched = await dispatch.count()
+  if (dispatched >= SHARE_MIN * Math.min(jobs, dispatch.most)) return
+  throw new Error(`only ${dispatched} of ${jobs} jobs went to Redis: this does not measure the way of the hybrid`)
+}
