@@ -1,7 +1,8 @@
 // Cluster only: what batches leave behind. A bounded walk per call, from where the last one stopped: callbacks that a
 // caller died over, members that were announced and never inserted, batches whose time is over.
 import type { BatchId } from '../../core/job.ts'
-import { batchTag } from './batch-fields.ts'
+import { idBytes } from './ids.ts'
+import { batchTag } from './keys.ts'
 import type { Outbox } from './outbox.ts'
 import { prepared } from './store.ts'
 import type { RedisStore } from './store.ts'
@@ -43,7 +44,7 @@ async function dropGhosts(store: RedisStore, outbox: Outbox, id: BatchId): Promi
   const ghosts: string[] = []
   for (const member of members) {
     const [queue = '', job = ''] = member.split(' ')
-    if (Number(await link.command('HEXISTS', keys.queue(queue, 'jobs'), job)) === 0) ghosts.push(member)
+    if (Number(await link.command('HEXISTS', keys.queue(queue, 'jobs'), idBytes(job))) === 0) ghosts.push(member)
   }
   if (ghosts.length > 0 && (await batch(batchTag(id), ['drop', id, ...ghosts])) === 'finished') await outbox.fire(id)
 }

@@ -1,55 +1,104 @@
 -- The quick way for completions: one command per job, the rest once per call. For jobs nothing hangs on and that were
 -- not tried before; all others take the general way. Refines core/apply.ts for the edge `complete` alone.
---   values: queue, n, then n times: id, lease, milliseconds of the run, result (empty: none)
+--   values: queue, n, then of all jobs in one text each: ids as 16 bytes, ids as 36 characters, leases (16 digits) with the
+--           milliseconds of their runs (12 digits); number of results, then position and result of each
 local completing = {}
+local RUN_CHARS = 28
 
-local function complete_any(template, queue, at)
+local function complete_any(template, queue, job, result)
   local change = cjson.decode(template)
-  change.id, change.queue, change.lease, change.ran = ARGV[at], queue, tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  change.result = ARGV[at + 3] ~= '' and ARGV[at + 3] or nil
+  change.id, change.queue, change.lease, change.ran = job.id, queue, tonumber(job.lease), tonumber(job.ran)
+  change.result = result
   return library().settling.settle(change)
 end
 
--- Adds positions (from 1) and verdicts of those that were not simply applied.
-function completing.section(template, verdicts, position)
-  local queue, n = args.next(), args.number()
-  local from, job_prefix = args.at + 1, keys.queue(queue, 'job:')
-  args.at = args.at + 4 * n
-  local asked, done, others = {}, {}, {}
-  for i = 1, n do
-    asked[i] = ARGV[from + 4 * i - 4]
+-- By what `running` says: the lease and the worker, or false for a run that something hangs on. As a rule all jobs of a claim
+-- have the same.
+local plain_runs = setmetatable({}, {
+  __index = function(known, run)
+    local lease, worker = string.match(run, '^(%S+) (%S+) %S+$')
+    known[run] = lease and { lease = lease, worker = worker } or false
+    return known[run]
+  end,
+})
+
+-- The moment of the start as text, by the milliseconds of the run.
+local starts = setmetatable({}, {
+  __index = function(known, ran)
+    known[ran] = string.format('%.0f', now_ms - ran)
+    return known[ran]
+  end,
+})
+
+local function read_section()
+  local section = { queue = args.next(), n = args.number() }
+  local bytes = args.next()
+  section.texts, section.runs, section.asked, section.results = args.next(), args.next(), {}, {}
+  for i = 1, section.n do
+    section.asked[i] = string.sub(bytes, i * 16 - 15, i * 16)
   end
-  local running = calls.fields(keys.queue(queue, 'running'), asked)
-  local now = string.format('%.0f', now_ms)
-  for i = 1, n do
-    local at, run = from + 4 * i - 4, running[i]
-    local id, lease = asked[i], ARGV[at + 1]
-    if run and string.sub(run, 1, #lease + 1) == lease .. ' ' and string.sub(run, -2) ~= ' h' then
-      local started, result = string.format('%.0f', now_ms - ARGV[at + 2]), ARGV[at + 3]
-      if result == '' then
-        redis.call('HSET', job_prefix .. id, 'status', 'completed', 'finished', now, 'attempt', '1', 'started', started)
+  for _ = 1, args.number() do
+    section.results[args.number()] = args.next()
+  end
+  return section
+end
+
+local function job_of(section, i)
+  local at = (i - 1) * RUN_CHARS
+  return {
+    id = string.sub(section.texts, i * 36 - 35, i * 36),
+    lease = string.sub(section.runs, at + 1, at + 16),
+    ran = string.sub(section.runs, at + 17, at + RUN_CHARS),
+  }
+end
+
+-- Writes the hashes of those that the quick way is for. Answers their ids as bytes and as texts, and the positions of the others.
+local function write_ends(section)
+  local texts, runs, results, asked = section.texts, section.runs, section.results, section.asked
+  local running = calls.fields(keys.queue(section.queue, 'running'), asked)
+  local now, job_prefix, is_watched = string.format('%.0f', now_ms), keys.queue(section.queue, 'job:'), rings.is_watched()
+  local done, ended, others = {}, {}, {}
+  for i = 1, section.n do
+    local run, at = running[i] and plain_runs[running[i]], (i - 1) * RUN_CHARS
+    if run and string.find(runs, run.lease, at + 1, true) == at + 1 then
+      local id, result = string.sub(texts, i * 36 - 35, i * 36), results[i]
+      local started = starts[string.sub(runs, at + 17, at + RUN_CHARS)]
+      if result then
+        redis.call('HSET', job_prefix .. id, 'status', 'completed', 'worker', run.worker, 'lease', run.lease, 'started', started,
+          'finished', now, 'attempt', '1', 'result', result)
       else
-        redis.call('HSET', job_prefix .. id, 'status', 'completed', 'finished', now, 'attempt', '1', 'started', started,
-          'result', result)
+        redis.call('HSET', job_prefix .. id, 'status', 'completed', 'worker', run.worker, 'lease', run.lease, 'started', started,
+          'finished', now, 'attempt', '1')
       end
-      done[#done + 1] = id
-      rings.ring_end(id)
+      done[#done + 1] = asked[i]
+      ended[#ended + 1] = id
+      if is_watched then
+        rings.ring_end(id)
+      end
     else
       others[#others + 1] = i
     end
   end
+  return done, ended, others
+end
+
+-- Adds positions (from 1) and verdicts of those that were not simply applied.
+function completing.section(template, verdicts, position)
+  local section = read_section()
+  local queue = section.queue
+  local done, ended, others = write_ends(section)
   if #done > 0 then
     calls.each('HDEL', keys.queue(queue, 'running'), done)
-    calls.each('RPUSH', keys.queue(queue, 'ended:completed'), done)
+    calls.each('RPUSH', keys.queue(queue, 'ended:completed'), ended)
     queues.count(queue, 'running', -#done)
     queues.count(queue, 'completed', #done)
   end
   for _, i in ipairs(others) do
-    local verdict = complete_any(template, queue, from + 4 * i - 4)
+    local verdict = complete_any(template, queue, job_of(section, i), section.results[i])
     if verdict ~= 'applied' then
       verdicts[#verdicts + 1] = position + i
       verdicts[#verdicts + 1] = verdict
     end
   end
-  return position + n
+  return position + section.n
 end

@@ -8,7 +8,7 @@ function inserting.run_at(x)
 end
 
 local function is_stored(job)
-  return redis.call('HEXISTS', keys.queue(job.x.queue, 'jobs'), job.id) == 1
+  return redis.call('HEXISTS', keys.queue(job.x.queue, 'jobs'), ids.bytes(job.id)) == 1
 end
 
 -- Duplicates stand for their holders: two may stand for one, which counts once, and a policy that asks for its success
@@ -89,9 +89,10 @@ local function write_record(job)
   local x = job.x
   local queue = queues.ensure(x.queue)
   local body = string.format('%.0f %s %s %s', now_ms, x.priority or queue.priority, x.attempts or queue.attempts, job.content)
-  redis.call('HSET', keys.queue(x.queue, 'jobs'), job.id, body)
-  order.append(x.queue, job.id)
-  local record = records.keep({ queue = x.queue, id = job.id, body = body, f = {}, dirty = {} })
+  local bytes = ids.bytes(job.id)
+  redis.call('HSET', keys.queue(x.queue, 'jobs'), bytes, body)
+  order.append(x.queue, bytes)
+  local record = records.keep({ queue = x.queue, id = job.id, bytes = bytes, body = body, f = {}, dirty = {} })
   for _, name in ipairs({ 'batch', 'group', 'limitKey', 'schedule', 'replayOf' }) do
     records.set(record, name, x[name])
   end

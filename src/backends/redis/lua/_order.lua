@@ -5,18 +5,18 @@ local order = {}
 local TRIM_LOOK = 100
 local TRIM_MAX = 10 -- looks per call
 
-function order.append(queue, id)
-  redis.call('RPUSH', keys.queue(queue, 'all'), ids.bytes(id))
+function order.append(queue, bytes)
+  redis.call('RPUSH', keys.queue(queue, 'all'), bytes)
 end
 
 -- A job goes; `known` remembers, within one script, whether there are old ones at all.
-function order.drop(queue, id)
+function order.drop(queue, bytes)
   order.known = order.known or {}
   if order.known[queue] == nil then
     order.known[queue] = redis.call('EXISTS', keys.queue(queue, 'all:old')) == 1
   end
   if order.known[queue] then
-    redis.call('ZREM', keys.queue(queue, 'all:old'), ids.bytes(id))
+    redis.call('ZREM', keys.queue(queue, 'all:old'), bytes)
   end
 end
 
@@ -25,7 +25,7 @@ local function pass_over(queue, entries, base)
   local jobs = keys.queue(queue, 'jobs')
   local sets_aside = redis.call('LLEN', keys.queue(queue, 'all')) > 2 * redis.call('HLEN', jobs) + 1000
   for i, bytes in ipairs(entries) do
-    if redis.call('HEXISTS', jobs, ids.text(bytes)) == 1 then
+    if redis.call('HEXISTS', jobs, bytes) == 1 then
       if not sets_aside then
         return i - 1
       end

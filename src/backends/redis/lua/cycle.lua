@@ -9,6 +9,7 @@
 --@include _rings
 --@include _queues
 --@include _ids
+--@include _status
 --@include _args
 --@include _lazy
 --@include _complete
