@@ -89,6 +89,28 @@ describe('places', () => {
     expect((await world.query.counts(QUEUE))[0]?.counts).toMatchObject({ queued: 0, running: 100, cancelled: 100 })
   })
 
+  test('ends of one call that are alike, and those that are not, are written for every job of every queue', async () => {
+    const world = await setup()
+    const queues = [QUEUE, 'post']
+    const ids = await world.add(...queues.flatMap((queue) => many(6, { queue })))
+    const worker = await world.worker()
+    const runs = await worker.claim(20, queues)
+    const ends = runs.map((run, at) => completed(run, at % 6 === 4 ? `"${at}"` : null, at % 6 === 5 ? 70 : 5))
+    expect(new Set(await world.apply(...ends))).toEqual(new Set(['applied']))
+    const found = await world.query.get(ids)
+    expect(found.map((job) => job!.finishedAtMs! - job!.startedAtMs!)).toEqual(ends.map(({ ranMs }) => ranMs))
+    expect(found.map((job) => job!.result)).toEqual(ends.map(({ result }) => result ?? null))
+    for (const job of found) {
+      expect(await client.hgetall(redisKeys(world.prefix).job(job!.queue, job!.id))).toMatchObject({
+        status: 'completed',
+        attempt: '1',
+        worker: worker.id,
+      })
+    }
+    expect(new Set(await world.apply(...ends))).toEqual(new Set(['already']))
+    expect(await client.keys(`${world.prefix}:*:ending`)).toEqual([])
+  })
+
   test('jobs that are returned in one call stand again as they stood, whatever the order of the call', async () => {
     const world = await setup()
     const ids = await world.add(...many(5))

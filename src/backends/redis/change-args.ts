@@ -5,7 +5,7 @@ import { EDGES } from '../../core/edges.ts'
 import type { Edge } from '../../core/edges.ts'
 import { isFinal } from '../../core/job.ts'
 import type { Transition, Verdict } from '../../core/transition.ts'
-import { bytesOfTexts } from './ids.ts'
+import { bytesOf } from './ids.ts'
 import type { RedisValue } from './link.ts'
 import type { Whereabouts } from './whereabouts.ts'
 
@@ -99,17 +99,18 @@ function sectionArgs(
   indexes: readonly number[],
   transitions: readonly Transition[],
 ): readonly RedisValue[] {
-  let [ids, runs, lastLease, lease] = ['', '', -1, '']
+  const ids: string[] = []
+  let [runs, lastLease, lease] = ['', -1, '']
   const results: RedisValue[] = []
   for (const [at, index] of indexes.entries()) {
     const { jobId, guard, ranMs = 0, result } = transitions[index]!
-    ids += jobId
+    ids.push(jobId)
     // Jobs of one claim have the same, as a rule.
     if (guard.lease !== lastLease) [lastLease, lease] = [guard.lease ?? 0, digits(guard.lease ?? 0, LEASE_DIGITS)]
     runs += lease + digits(Math.max(Math.round(ranMs), 0), RAN_DIGITS)
     if (result !== undefined) results.push(at + 1, result)
   }
-  return [queue, indexes.length, bytesOfTexts(ids), ids, runs, results.length / 2, ...results]
+  return [queue, indexes.length, bytesOf(ids), ids.join(''), runs, results.length / 2, ...results]
 }
 
 function digits(value: number, width: number): string {

@@ -30,7 +30,8 @@ type ClaimedQueue = readonly [
   /** From the lease of one job to that of the next. */
   step: number,
   ids: Buffer,
-  bodies: readonly (Buffer | null)[],
+  /** Each with `BODY_END` behind it. */
+  bodies: Buffer,
   /** Of jobs that were claimed or gated before: position from 1, then seven facts. */
   histories: readonly (number | Buffer | null)[],
 ]
@@ -76,15 +77,20 @@ function claimArgs({ worker, claimNo, leaseMs, queues, limit }: ClaimRequest): r
 }
 
 const HISTORY_WIDTH = 8
+const BODY_END = 0xff
+const NO_PARENTS: readonly JobId[] = []
 
 function claimedJobs(claimed: ClaimedQueue, where: Whereabouts, runs: LiveRuns): readonly ClaimedJob[] {
   const [name, hasRate, hasKeyRate, firstLease, step, ids, bodies, histories] = claimed
   const queue = String(name)
   const jobs: ClaimedJob[] = []
+  let at = 0
   for (const [index, id] of textsOf(ids).entries()) {
-    where.saw(id, queue)
+    const end = bodies.indexOf(BODY_END, at)
     const lease = (firstLease + step * index) as LeaseNumber // minted by this claim
-    jobs.push(plainJob(id, lease, queue, parseBody(String(bodies[index])), hasRate === 1))
+    jobs.push(plainJob(id, lease, queue, parseBody(bodies.toString('utf8', at, end)), hasRate === 1))
+    where.saw(id, queue)
+    at = end + 1
   }
   if (histories.length === 0) runs.claimed(jobs)
   else addHistories(jobs, histories, hasKeyRate === 1, runs)
@@ -108,7 +114,7 @@ function plainJob(id: JobId, lease: LeaseNumber, queue: string, body: Body, rate
     enqueuedAtMs: body.enqueuedAtMs,
     runAtMs: body.enqueuedAtMs,
     batch: null,
-    parents: [],
+    parents: NO_PARENTS,
     group: null,
     limitKey: null,
     rateLimited,

@@ -1,19 +1,15 @@
 // Ids as Redis keeps them inside a queue: 16 bytes each (lua/_ids.lua). Made and read many at once.
 import type { JobId } from '../../core/job.ts'
 
-export const ID_BYTES = 16
+const ID_BYTES = 16
 const HEX_CHARS = 2 * ID_BYTES
 
-/** Of all of them, one after the other. A text that is no id becomes fewer bytes, which no job has. */
+/** Of all of them, one after the other. */
 export function bytesOf(ids: readonly string[]): Buffer {
-  return bytesOfTexts(ids.join(''))
+  return Buffer.from(ids.join('').replaceAll('-', ''), 'hex')
 }
 
-/** The same for ids whose texts are joined already. */
-export function bytesOfTexts(texts: string): Buffer {
-  return Buffer.from(texts.replaceAll('-', ''), 'hex')
-}
-
+/** A text that is no id becomes fewer bytes, which no job has. */
 export function idBytes(id: string): Buffer {
   return bytesOf([id])
 }

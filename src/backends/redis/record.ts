@@ -31,20 +31,32 @@ export function parseBody(body: string): Body {
   const nameLengthAt = body.indexOf(' ', timeoutAt) + 1
   const extrasLengthAt = body.indexOf(' ', nameLengthAt) + 1
   const nameAt = body.indexOf(' ', extrasLengthAt) + 1
-  const number = (from: number, to: number): number => Number(body.slice(from, to - 1))
-  const extrasAt = nameAt + number(nameLengthAt, extrasLengthAt)
-  const payloadAt = extrasAt + number(extrasLengthAt, nameAt)
+  const extrasAt = nameAt + numberAt(body, nameLengthAt, extrasLengthAt)
+  const payloadAt = extrasAt + numberAt(body, extrasLengthAt, nameAt)
   const extras = extrasAt === payloadAt ? NO_EXTRAS : (JSON.parse(body.slice(extrasAt, payloadAt)) as Partial<Content>) // by contentOf
   return {
-    enqueuedAtMs: number(0, priorityAt),
-    priority: number(priorityAt, attemptsAt),
-    maxAttempts: number(attemptsAt, timeoutAt),
-    timeoutMs: number(timeoutAt, nameLengthAt),
+    enqueuedAtMs: numberAt(body, 0, priorityAt),
+    priority: numberAt(body, priorityAt, attemptsAt),
+    maxAttempts: numberAt(body, attemptsAt, timeoutAt),
+    timeoutMs: numberAt(body, timeoutAt, nameLengthAt),
     name: body.slice(nameAt, extrasAt),
     payload: body.slice(payloadAt),
     tags: extras.tags ?? NO_TAGS,
     meta: extras.meta ?? null,
   }
+}
+
+const ZERO = 48
+
+/** The number before the space that is before `next`. Nearly always digits, and reading those is four times as fast. */
+function numberAt(body: string, from: number, next: number): number {
+  let value = 0
+  for (let at = from; at < next - 1; at++) {
+    const digit = body.charCodeAt(at) - ZERO
+    if (digit < 0 || digit > 9) return Number(body.slice(from, next - 1))
+    value = value * 10 + digit
+  }
+  return value
 }
 
 export type Fields = ReadonlyMap<string, string>

@@ -193,6 +193,16 @@ local function start(queue, worker, lease_ms, entries, last)
   return first, step, histories
 end
 
+-- All in one text, each with a byte behind it that UTF-8 does not have. Empty where a job was torn apart by hand.
+local function bodies_of(queue, entries)
+  local bodies = calls.fields(keys.queue(queue.name, 'jobs'), entries)
+  for i = 1, #entries do
+    bodies[i] = bodies[i] or ''
+  end
+  bodies[#entries + 1] = ''
+  return table.concat(bodies, '\255')
+end
+
 -- Answers per queue: name, whether rates apply, the first lease and the step to the next, ids in one text, bodies, histories.
 local function claim_queue(queue, worker, want, lease_ms)
   local v = redis.call('HMGET', keys.queue(queue.name, 'lanes'), 'stale', 'lease')
@@ -202,9 +212,8 @@ local function claim_queue(queue, worker, want, lease_ms)
     return nil
   end
   local first, step, histories = start(queue, worker, lease_ms, entries, v[2])
-  local bodies = calls.fields(keys.queue(queue.name, 'jobs'), entries)
   local rate, key_rate = queue.rate ~= '' and 1 or 0, queue.key_rate ~= '' and 1 or 0
-  return { queue.name, rate, key_rate, first, step, table.concat(entries), bodies, histories }, #entries
+  return { queue.name, rate, key_rate, first, step, table.concat(entries), bodies_of(queue, entries), histories }, #entries
 end
 
 -- Why this worker may not claim; else notes the number of the claim. On a Cluster the client has asked whether it is

@@ -12,23 +12,17 @@ local function complete_any(template, queue, job, result)
   return library().settling.settle(change)
 end
 
--- By what `running` says: the lease and the worker, or false for a run that something hangs on. As a rule all jobs of a claim
--- have the same.
-local plain_runs = setmetatable({}, {
-  __index = function(known, run)
-    local lease, worker = string.match(run, '^(%S+) (%S+) %S+$')
-    known[run] = lease and { lease = lease, worker = worker } or false
-    return known[run]
-  end,
-})
-
--- The moment of the start as text, by the milliseconds of the run.
-local starts = setmetatable({}, {
-  __index = function(known, ran)
-    known[ran] = string.format('%.0f', now_ms - ran)
-    return known[ran]
-  end,
-})
+-- By what `running` says: lease and worker, or false for a run that something hangs on. As a rule all jobs of a claim have
+-- the same. For one section: runs of another queue may look alike.
+local function plain_runs()
+  return setmetatable({}, {
+    __index = function(known, run)
+      local lease, worker = string.match(run, '^(%S+) (%S+) %S+$')
+      known[run] = lease and { lease = lease, worker = worker, ends = {} } or false
+      return known[run]
+    end,
+  })
+end
 
 local function read_section()
   local section = { queue = args.next(), n = args.number() }
@@ -52,23 +46,62 @@ local function job_of(section, i)
   }
 end
 
+local function write_end(key, one, result)
+  local run, started, finished = one.run, one.started, one.finished
+  if result then
+    redis.call('HSET', key, 'status', 'completed', 'worker', run.worker, 'lease', run.lease, 'started', started,
+      'finished', finished, 'attempt', '1', 'result', result)
+  else
+    redis.call('HSET', key, 'status', 'completed', 'worker', run.worker, 'lease', run.lease, 'started', started,
+      'finished', finished, 'attempt', '1')
+  end
+end
+
+-- The end of a run of so many milliseconds: jobs of one claim that took the same time end alike.
+local function end_of(run, ran, ends)
+  local one = run.ends[ran]
+  if not one then
+    one = { run = run, started = string.format('%.0f', now_ms - ran), finished = string.format('%.0f', now_ms), keys = {} }
+    run.ends[ran] = one
+    ends[#ends + 1] = one
+  end
+  return one
+end
+
+-- Hashes that are alike are copied: to copy one takes 2 µs, to write six fields 5.
+local function write_alike(queue, ends)
+  local pattern, is_used = keys.queue(queue, 'ending'), false
+  for _, one in ipairs(ends) do
+    if #one.keys == 1 then
+      write_end(one.keys[1], one)
+    elseif #one.keys > 1 then
+      write_end(pattern, one)
+      is_used = true
+      for i = 1, #one.keys do
+        redis.call('COPY', pattern, one.keys[i], 'REPLACE')
+      end
+    end
+  end
+  if is_used then
+    redis.call('DEL', pattern)
+  end
+end
+
 -- Writes the hashes of those that the quick way is for. Answers their ids as bytes and as texts, and the positions of the others.
 local function write_ends(section)
   local texts, runs, results, asked = section.texts, section.runs, section.results, section.asked
   local running = calls.fields(keys.queue(section.queue, 'running'), asked)
-  local now, job_prefix, is_watched = string.format('%.0f', now_ms), keys.queue(section.queue, 'job:'), rings.is_watched()
-  local done, ended, others = {}, {}, {}
+  local job_prefix, is_watched = keys.queue(section.queue, 'job:'), rings.is_watched()
+  local done, ended, others, ends, known = {}, {}, {}, {}, plain_runs()
   for i = 1, section.n do
-    local run, at = running[i] and plain_runs[running[i]], (i - 1) * RUN_CHARS
+    local run, at = running[i] and known[running[i]], (i - 1) * RUN_CHARS
     if run and string.find(runs, run.lease, at + 1, true) == at + 1 then
-      local id, result = string.sub(texts, i * 36 - 35, i * 36), results[i]
-      local started = starts[string.sub(runs, at + 17, at + RUN_CHARS)]
-      if result then
-        redis.call('HSET', job_prefix .. id, 'status', 'completed', 'worker', run.worker, 'lease', run.lease, 'started', started,
-          'finished', now, 'attempt', '1', 'result', result)
+      local id = string.sub(texts, i * 36 - 35, i * 36)
+      local one = end_of(run, string.sub(runs, at + 17, at + RUN_CHARS), ends)
+      if results[i] then
+        write_end(job_prefix .. id, one, results[i])
       else
-        redis.call('HSET', job_prefix .. id, 'status', 'completed', 'worker', run.worker, 'lease', run.lease, 'started', started,
-          'finished', now, 'attempt', '1')
+        one.keys[#one.keys + 1] = job_prefix .. id
       end
       done[#done + 1] = asked[i]
       ended[#ended + 1] = id
@@ -79,6 +112,7 @@ local function write_ends(section)
       others[#others + 1] = i
     end
   end
+  write_alike(section.queue, ends)
   return done, ended, others
 end
 
