@@ -154,6 +154,15 @@ describe('places', () => {
     expect((await (await world.worker()).claim(10)).map(({ id }) => id)).toEqual([other])
   })
 
+  test('and passes through a change of limits as any other', async () => {
+    const world = await setup()
+    const [parent, other] = await world.add({}, {})
+    const child = await world.addOne({ dependsOn: [after(parent!)] })
+    await world.queues.configure(QUEUE, { limits: { ...NO_LIMITS, concurrency: 1 } })
+    expect(await client.hget(redisKeys(world.prefix).queue(QUEUE, 'lanes'), 'stale')).toBe('0')
+    expect(await world.drain(await world.worker())).toEqual([parent, other, child])
+  })
+
   test('one claim looks at a bounded number of entries that were left behind, and rings so that the next one follows', async () => {
     const world = await setup()
     const ids = await world.add(...many(2_500))

@@ -15,14 +15,21 @@ export interface LiveRun {
   readonly lease: LeaseNumber
 }
 
+/** Shared by the jobs of a claim. */
+interface Claim {
+  readonly queue: string
+  readonly lease: LeaseNumber
+  readonly sinceMs: number
+}
+
 export const SHOWN_AFTER_MS = 250
 const LOOK_MS = 100
 const MARKS_MAX = 1_000
 
 export class LiveRuns {
   readonly #options: LiveRunsOptions
-  /** In the order of their claims, so the first are the oldest. */
-  readonly #runs = new Map<JobId, { readonly job: ClaimedJob; readonly sinceMs: number }>()
+  /** In the order of their claims, so the first are the oldest. Without the jobs: their payloads would outlive the young heap. */
+  readonly #runs = new Map<JobId, Claim>()
   #timer: Timer | undefined
   #isOn = false
 
@@ -44,7 +51,11 @@ export class LiveRuns {
   claimed(jobs: readonly ClaimedJob[]): void {
     if (jobs.length === 0 || !this.#isOn) return
     const sinceMs = this.#options.clock.monoMs()
-    for (const job of jobs) this.#runs.set(job.id, { job, sinceMs })
+    let claim: Claim | undefined
+    for (const { id, queue, lease } of jobs) {
+      if (claim?.lease !== lease || claim.queue !== queue) claim = { queue, lease, sinceMs }
+      this.#runs.set(id, claim)
+    }
     this.#plan()
   }
 
@@ -62,7 +73,7 @@ export class LiveRuns {
     const timer = this.#timer
     const marks = [...this.#due()].map(async ([queue, runs]) => {
       await this.#options.mark(queue, runs)
-      for (const { id, lease } of runs) if (this.#runs.get(id)?.job.lease === lease) this.#runs.delete(id)
+      for (const { id, lease } of runs) if (this.#runs.get(id)?.lease === lease) this.#runs.delete(id)
     })
     await Promise.allSettled(marks)
     if (this.#timer !== timer) return
@@ -74,12 +85,12 @@ export class LiveRuns {
     const beforeMs = this.#options.clock.monoMs() - SHOWN_AFTER_MS
     const byQueue = new Map<string, LiveRun[]>()
     let left = MARKS_MAX
-    for (const { job, sinceMs } of this.#runs.values()) {
+    for (const [id, { queue, lease, sinceMs }] of this.#runs) {
       if (sinceMs > beforeMs || left === 0) break
       left -= 1
-      const known = byQueue.get(job.queue)
-      if (known === undefined) byQueue.set(job.queue, [job])
-      else known.push(job)
+      const known = byQueue.get(queue)
+      if (known === undefined) byQueue.set(queue, [{ id, lease }])
+      else known.push({ id, lease })
     }
     return byQueue
   }
