@@ -195,6 +195,16 @@ describe('places', () => {
     expect(await worker.claim(10)).toEqual([])
   })
 
+  test('a job whose body was deleted by hand is not handed out, and does not keep others from running', async () => {
+    const world = await setup()
+    const keys = redisKeys(world.prefix)
+    const [torn, other] = await world.add({}, {})
+    await client.hdel(keys.queue(QUEUE, 'jobs'), Buffer.from(torn!.replaceAll('-', ''), 'hex'))
+    expect((await (await world.worker()).claim(10)).map(({ id }) => id)).toEqual([other])
+    expect(await client.hlen(keys.queue(QUEUE, 'running'))).toBe(1)
+    expect((await world.query.counts(QUEUE))[0]!.counts).toMatchObject({ queued: 0, running: 1 })
+  })
+
   test('what ended later than its successors by a step of the clock is pruned when its time comes', async () => {
     const world = await setup()
     const ids = await world.add(...many(4))

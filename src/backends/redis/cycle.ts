@@ -84,9 +84,10 @@ function claimedJobs(claimed: ClaimedQueue, where: Whereabouts, runs: LiveRuns):
   const [name, hasRate, hasKeyRate, firstLease, step, ids, bodies, histories] = claimed
   const queue = String(name)
   const jobs: ClaimedJob[] = []
-  let at = 0
+  let [at, areWhole] = [0, true]
   for (const [index, id] of textsOf(ids).entries()) {
     const end = bodies.indexOf(BODY_END, at)
+    areWhole &&= end > at
     const lease = (firstLease + step * index) as LeaseNumber // minted by this claim
     jobs.push(plainJob(id, lease, queue, parseBody(bodies.toString('utf8', at, end)), hasRate === 1))
     where.saw(id, queue)
@@ -94,7 +95,7 @@ function claimedJobs(claimed: ClaimedQueue, where: Whereabouts, runs: LiveRuns):
   }
   if (histories.length === 0) runs.claimed(jobs)
   else addHistories(jobs, histories, hasKeyRate === 1, runs)
-  return jobs
+  return areWhole ? jobs : jobs.filter(({ name: kind }) => kind !== '')
 }
 
 function plainJob(id: JobId, lease: LeaseNumber, queue: string, body: Body, rateLimited: boolean): ClaimedJob {

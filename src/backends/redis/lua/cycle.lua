@@ -13,6 +13,7 @@
 --@include _args
 --@include _lazy
 --@include _complete
+--@include _lanes
 --@include _claim
 local template = args.next()
 local unapplied, verdicts, position = {}, {}, 0
