@@ -30,8 +30,8 @@ type ClaimedQueue = readonly [
   /** From the lease of one job to that of the next. */
   step: number,
   ids: Buffer,
-  /** Each with `BODY_END` behind it. */
-  bodies: Buffer,
+  /** Empty where a job was torn apart by hand. */
+  bodies: readonly Buffer[],
   /** Of jobs that were claimed or gated before: position from 1, then seven facts. */
   histories: readonly (number | Buffer | null)[],
 ]
@@ -77,21 +77,19 @@ function claimArgs({ worker, claimNo, leaseMs, queues, limit }: ClaimRequest): r
 }
 
 const HISTORY_WIDTH = 8
-const BODY_END = 0xff
 const NO_PARENTS: readonly JobId[] = []
 
 function claimedJobs(claimed: ClaimedQueue, where: Whereabouts, runs: LiveRuns): readonly ClaimedJob[] {
   const [name, hasRate, hasKeyRate, firstLease, step, ids, bodies, histories] = claimed
   const queue = String(name)
   const jobs: ClaimedJob[] = []
-  let [at, areWhole] = [0, true]
+  let areWhole = true
   for (const [index, id] of textsOf(ids).entries()) {
-    const end = bodies.indexOf(BODY_END, at)
-    areWhole &&= end > at
+    const body = bodies[index]!.toString()
+    areWhole &&= body !== ''
     const lease = (firstLease + step * index) as LeaseNumber // minted by this claim
-    jobs.push(plainJob(id, lease, queue, parseBody(bodies.toString('utf8', at, end)), hasRate === 1))
+    jobs.push(plainJob(id, lease, queue, parseBody(body), hasRate === 1))
     where.saw(id, queue)
-    at = end + 1
   }
   if (histories.length === 0) runs.claimed(jobs)
   else addHistories(jobs, histories, hasKeyRate === 1, runs)

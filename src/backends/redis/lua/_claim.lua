@@ -85,7 +85,7 @@ local function start(queue, worker, lease_ms, entries, last)
   return first, step, histories
 end
 
--- All in one text, each with a byte behind it that UTF-8 does not have. Empty where a job was torn apart by hand: it does not run.
+-- Empty where a job was torn apart by hand: it does not run. All in one text would take a microsecond more per job.
 local function bodies_of(queue, entries)
   local bodies = calls.fields(keys.queue(queue.name, 'jobs'), entries)
   for i = 1, #entries do
@@ -95,8 +95,7 @@ local function bodies_of(queue, entries)
       queues.count(queue.name, 'running', -1)
     end
   end
-  bodies[#entries + 1] = ''
-  return table.concat(bodies, '\255')
+  return bodies
 end
 
 -- Answers per queue: name, whether rates apply, the first lease and the step to the next, ids in one text, bodies, histories.
