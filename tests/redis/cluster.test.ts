@@ -83,6 +83,22 @@ describe('a Cluster of three nodes', () => {
     expect(await backend.jobs.holdings(worker, 5)).toEqual([])
   })
 
+  test('J5 runs that last are shown, each on the node of its queue', async () => {
+    const { prefix, insert, claim, worker, statusOf } = await setup()
+    const jobs = QUEUES.map((queue) => job(queue))
+    await insert(...jobs)
+    for (const queue of QUEUES) await claim(queue)
+    expect(new Set(await statusOf(...jobs))).toEqual(new Set(['running']))
+    const server = { cluster: cluster.urls }
+    const link = createLink({ server, name: 'test', connectTimeoutMs: 5_000, logger: silentLogger })
+    await link.connect()
+    for (const { id, queue } of jobs) {
+      const look = () => link.command('HMGET', `${prefix}:{${queue}}:job:${id}`, 'status', 'worker')
+      await until(async () => String(await look()) === `running,${worker}`, `the run of ${queue} to be shown`)
+    }
+    await link.close()
+  })
+
   test('a child in another queue starts when its parents have ended', async () => {
     const { backend, insert, claim, statusOf } = await setup()
     const [one, two] = [job('a'), job('b')]

@@ -52,7 +52,7 @@ test('T2 the jobs of a tick whose scheduler died after the first step are insert
   })
   expect(reply).toBe('fired')
   await dying.stop()
-  const outbox = `${prefix}:{schedules}:outbox`
+  const outbox = `${prefix}:{_schedules}:outbox`
   const node = cluster.nodes[0]!
   // What it leaves behind when it dies between the steps: the entry is there, and the job is not.
   await world.apply({ jobId: job.id, edge: 'remove', guard: { from: ['queued'] }, to: 'cancelled' })

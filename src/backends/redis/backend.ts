@@ -17,6 +17,7 @@ import { redisJobs } from './jobs.ts'
 import { DEFAULT_PREFIX } from './keys.ts'
 import { redisLimits } from './limits.ts'
 import type { RedisServer } from './link.ts'
+import { LiveRuns } from './live-runs.ts'
 import { redisNotes } from './notes.ts'
 import { createOutbox } from './outbox.ts'
 import { redisQuery } from './query.ts'
@@ -25,7 +26,7 @@ import { createRegistry } from './registry.ts'
 import { redisSchedules } from './schedules.ts'
 import { warnOfSettings } from './server-settings.ts'
 import { serverOf } from './server-url.ts'
-import { createStore } from './store.ts'
+import { createStore, prepared } from './store.ts'
 import type { RedisStore } from './store.ts'
 import { RedisWakeups } from './wakeups.ts'
 import { redisWorkers } from './workers.ts'
@@ -59,10 +60,11 @@ export function redis(options: RedisOptions): Backend & Diagnosable {
   })
   const wakeups = new RedisWakeups(store)
   const beat: BeatOptions = { server, prefix: store.keys.prefix, name, connectTimeoutMs: CONNECT_TIMEOUT_MS }
+  const runs = liveRuns(store)
   const cluster: ClusterParts | undefined = link.isCluster
-    ? clusterParts(store, (asked) => jobs.insert(asked))
+    ? clusterParts(store, runs, (asked) => jobs.insert(asked))
     : undefined
-  const jobs: JobStore = cluster === undefined ? redisJobs(store) : clusterJobs(store, cluster)
+  const jobs: JobStore = cluster === undefined ? redisJobs(store, runs) : clusterJobs(store, cluster)
   const query = redisQuery(store)
   let users = 0
   return {
@@ -87,6 +89,7 @@ export function redis(options: RedisOptions): Backend & Diagnosable {
         await link.connect()
         await wakeups.start()
         await warnOfSettings(link, store.logger)
+        runs.start()
       } catch (error) {
         users -= 1
         wakeups.close()
@@ -97,14 +100,25 @@ export function redis(options: RedisOptions): Backend & Diagnosable {
     async stop() {
       users = Math.max(users - 1, 0)
       if (users > 0) return
+      runs.stop()
       wakeups.close()
       await link.close()
     },
   }
 }
 
-function clusterParts(store: RedisStore, insert: JobStore['insert']): ClusterParts {
-  return { outbox: createOutbox(store, insert), register: createRegistry(store) }
+function clusterParts(store: RedisStore, runs: LiveRuns, insert: JobStore['insert']): ClusterParts {
+  return { outbox: createOutbox(store, insert), register: createRegistry(store), runs }
+}
+
+function liveRuns(store: RedisStore): LiveRuns {
+  const mark = prepared(store, 'jobs.claim', 'mark')
+  return new LiveRuns({
+    clock: store.clock,
+    async mark(queue, own) {
+      await mark(queue, [queue, own.length, ...own.flatMap(({ id, lease }) => [id, lease])])
+    },
+  })
 }
 
 function capabilitiesOf(isCluster: boolean, beat: BeatOptions): Capabilities {

@@ -1,15 +1,10 @@
-// A batch as the fields of its hash (lua/_batches.lua), and where on a Cluster it is.
+// A batch as the fields of its hash (lua/_batches.lua).
 import type { BatchId } from '../../core/job.ts'
 import type { BatchCallbacks, BatchRecord, NewBatch } from '../../store/batch-store.ts'
 import { extrasOf } from './insert-args.ts'
 import { contentOf, fieldsOf } from './record.ts'
 import type { Fields } from './record.ts'
 import type { RedisStore } from './store.ts'
-
-/** In the place of a queue: scripts about a batch run where the batch is. */
-export function batchTag(id: string): string {
-  return `batch:${id}`
-}
 
 export async function batchRecord({ link, keys }: RedisStore, id: BatchId): Promise<BatchRecord | null> {
   const flat = (await link.command('HGETALL', keys.batch(id))) as readonly string[]

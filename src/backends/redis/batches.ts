@@ -1,11 +1,12 @@
 // Batches; their counters and callbacks are moved by the scripts that move jobs (lua/_batches.lua), on a Cluster by
 // messages (outbox.ts).
-import { MillraceError } from '../../core/errors.ts'
 import type { BatchId } from '../../core/job.ts'
 import { LIMITS } from '../../core/limits.ts'
 import type { Page, PageRequest } from '../../store/job-query.ts'
 import type { BatchRecord, BatchStore } from '../../store/batch-store.ts'
-import { batchFields, batchRecord, batchTag } from './batch-fields.ts'
+import { batchFields, batchRecord } from './batch-fields.ts'
+import { badCursor } from './cursor.ts'
+import { batchTag } from './keys.ts'
 import type { Outbox } from './outbox.ts'
 import { prepared } from './store.ts'
 import type { RedisStore } from './store.ts'
@@ -64,9 +65,4 @@ async function listBatches(store: RedisStore, { limit, cursor = '' }: PageReques
   const ids = found.filter((_, index) => index % 2 === 0).slice(0, bound) as BatchId[] // names and scores in turn
   const items = (await Promise.all(ids.map((id) => batchRecord(store, id)))).filter((batch) => batch !== null)
   return found.length > bound * 2 ? { items, nextCursor: found[bound * 2 - 1]! } : { items }
-}
-
-function badCursor(cursor: string): MillraceError {
-  const message = `${JSON.stringify(cursor.slice(0, 40))} is not a cursor of an earlier page: pass \`nextCursor\` as it was given`
-  return new MillraceError('INVALID_OPTION', message, { details: { option: 'cursor' } })
 }

@@ -5,8 +5,13 @@ import { EDGES } from '../../core/edges.ts'
 import type { Edge } from '../../core/edges.ts'
 import { isFinal } from '../../core/job.ts'
 import type { Transition, Verdict } from '../../core/transition.ts'
+import { bytesOf } from './ids.ts'
 import type { RedisValue } from './link.ts'
 import type { Whereabouts } from './whereabouts.ts'
+
+/** As lua/_complete.lua cuts them. */
+const LEASE_DIGITS = 16
+const RAN_DIGITS = 12
 
 /** Changes that leave the job where it is, or take it away. */
 const STAYS: ReadonlySet<string> = new Set(['report', 'requestCancel', 'markReplayed', 'remove'])
@@ -80,28 +85,49 @@ export function settleArgs(transitions: readonly Transition[], where: Whereabout
   const args: RedisValue[] = [COMPLETION, sections.size]
   const plain: number[] = []
   for (const [queue, indexes] of sections) {
-    args.push(queue, indexes.length)
-    for (const index of indexes) {
-      const { jobId, guard, ranMs = 0, result = '' } = transitions[index]!
-      args.push(jobId, guard.lease ?? 0, Math.round(ranMs), result)
-      plain.push(index)
-    }
+    args.push(...sectionArgs(queue, indexes, transitions))
+    plain.push(...indexes)
   }
   args.push(others.length)
   for (const index of others) args.push(JSON.stringify(changeOf(transitions[index]!, where), cleanly))
   return { args, plain, others }
 }
 
+/** Everything of the same kind in one text: each value of its own costs both sides half a microsecond. */
+function sectionArgs(
+  queue: string,
+  indexes: readonly number[],
+  transitions: readonly Transition[],
+): readonly RedisValue[] {
+  const ids: string[] = []
+  let [runs, lastLease, lease] = ['', -1, '']
+  const results: RedisValue[] = []
+  for (const [at, index] of indexes.entries()) {
+    const { jobId, guard, ranMs = 0, result } = transitions[index]!
+    ids.push(jobId)
+    // Jobs of one claim have the same, as a rule.
+    if (guard.lease !== lastLease) [lastLease, lease] = [guard.lease ?? 0, digits(guard.lease ?? 0, LEASE_DIGITS)]
+    runs += lease + digits(Math.max(Math.round(ranMs), 0), RAN_DIGITS)
+    if (result !== undefined) results.push(at + 1, result)
+  }
+  return [queue, indexes.length, bytesOf(ids), ids.join(''), runs, results.length / 2, ...results]
+}
+
+function digits(value: number, width: number): string {
+  return String(value).padStart(width, '0')
+}
+
 export function verdictsOf(
   count: number,
   { plain, others }: SettleArgs,
-  unapplied: readonly (number | string)[],
-  verdicts: readonly string[],
+  unapplied: readonly (number | Buffer)[],
+  verdicts: readonly Buffer[],
 ): readonly Verdict[] {
   const all = Array.from({ length: count }, (): Verdict => 'applied')
   // Lua answers with the words of core/transition.ts.
-  for (let i = 0; i < unapplied.length; i += 2) all[plain[Number(unapplied[i]) - 1]!] = unapplied[i + 1] as Verdict
-  for (const [index, verdict] of verdicts.entries()) all[others[index]!] = verdict as Verdict
+  for (let i = 0; i < unapplied.length; i += 2)
+    all[plain[Number(unapplied[i]) - 1]!] = String(unapplied[i + 1]) as Verdict
+  for (const [index, verdict] of verdicts.entries()) all[others[index]!] = String(verdict) as Verdict
   return all
 }
 

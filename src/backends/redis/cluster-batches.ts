@@ -2,7 +2,8 @@
 // caller died over, a cancel that was not put on the list, members that were announced and never inserted, batches whose
 // time is over. What is due is said by the clock of the batch (lua/batch-tend.lua).
 import type { BatchId } from '../../core/job.ts'
-import { batchTag } from './batch-fields.ts'
+import { idBytes } from './ids.ts'
+import { batchTag } from './keys.ts'
 import type { Outbox } from './outbox.ts'
 import { prepared } from './store.ts'
 import type { RedisStore } from './store.ts'
@@ -22,7 +23,7 @@ export function createBatchSweep(store: RedisStore, outbox: Outbox): (olderThanM
 
   async function isGhost(member: string): Promise<boolean> {
     const [queue = '', job = ''] = member.split(' ')
-    return Number(await link.command('HEXISTS', keys.queue(queue, 'jobs'), job)) === 0
+    return Number(await link.command('HEXISTS', keys.queue(queue, 'jobs'), idBytes(job))) === 0
   }
 
   async function dropGhosts(id: BatchId, silent: readonly string[]): Promise<void> {

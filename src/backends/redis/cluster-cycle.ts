@@ -6,13 +6,14 @@ import type { ClaimRequest } from '../../store/ports.ts'
 import { groupBy } from './cluster-insert.ts'
 import { createCycleIn } from './cycle.ts'
 import type { Cycle } from './cycle.ts'
+import type { LiveRuns } from './live-runs.ts'
 import { findQueues } from './locate.ts'
 import type { Outbox } from './outbox.ts'
 import type { RedisStore } from './store.ts'
 
-export function createClusterCycle(store: RedisStore, outbox: Outbox): Cycle {
+export function createClusterCycle(store: RedisStore, outbox: Outbox, runs: LiveRuns): Cycle {
   const { link, keys, where } = store
-  const runIn = createCycleIn(store, outbox.call('jobs.claim', 'cycle'))
+  const runIn = createCycleIn(store, outbox.call('jobs.claim', 'cycle'), runs)
 
   /** Positions by queue; those that are nowhere under ''. */
   async function locate(transitions: readonly Transition[]): Promise<ReadonlyMap<string, readonly number[]>> {

@@ -5,7 +5,9 @@ import { mayJoin } from '../../core/batch.ts'
 import { findCycle } from '../../core/flow.ts'
 import type { BatchId, JobId, NewJob } from '../../core/job.ts'
 import type { InsertRefusal, InsertReply, InsertResult } from '../../store/ports.ts'
-import { batchRecord, batchTag } from './batch-fields.ts'
+import { batchRecord } from './batch-fields.ts'
+import { batchTag } from './keys.ts'
+import { idBytes } from './ids.ts'
 import { createInsertInto } from './insert.ts'
 import { findQueues } from './locate.ts'
 import type { Outbox } from './outbox.ts'
@@ -24,7 +26,7 @@ export function createClusterInsert(
   async function storedIds(jobs: readonly NewJob[]): Promise<ReadonlySet<JobId>> {
     const looks = [...groupBy(jobs, ({ queue }) => queue)].map(async ([queue, own]) => {
       const ids = own.map(({ id }) => id)
-      const bodies = (await link.command('HMGET', keys.queue(queue, 'jobs'), ...ids)) as readonly unknown[]
+      const bodies = (await link.command('HMGET', keys.queue(queue, 'jobs'), ...ids.map(idBytes))) as readonly unknown[]
       return ids.filter((_, index) => bodies[index] !== null)
     })
     return new Set((await Promise.all(looks)).flat())

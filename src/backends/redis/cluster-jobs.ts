@@ -6,6 +6,7 @@ import { createBatchSweep } from './cluster-batches.ts'
 import { createClusterCycle } from './cluster-cycle.ts'
 import { createClusterInsert, groupBy } from './cluster-insert.ts'
 import { dueJob, leaseRefs, pruneArgs } from './jobs.ts'
+import type { LiveRuns } from './live-runs.ts'
 import { findQueues, queueNames } from './locate.ts'
 import type { Outbox } from './outbox.ts'
 import type { JobReply } from './record.ts'
@@ -15,18 +16,19 @@ import type { RedisStore } from './store.ts'
 export interface ClusterParts {
   readonly outbox: Outbox
   readonly register: (queues: Iterable<string>) => Promise<void>
+  readonly runs: LiveRuns
 }
 
 /** A worker that holds nothing is forgotten by `due` a while after its end: claims may have been under way. */
 const DEAD_GRACE_MS = 60_000
 const FORGOTTEN_MAX = 100
 
-export function clusterJobs(store: RedisStore, { outbox, register }: ClusterParts): JobStore {
+export function clusterJobs(store: RedisStore, { outbox, register, runs }: ClusterParts): JobStore {
   const extend = prepared(store, 'jobs.extend', 'extend')
   const holdings = prepared(store, 'jobs.holdings', 'holdings')
   const promote = outbox.call('jobs.promote', 'promote')
   const prune = outbox.call('jobs.prune', 'prune')
-  const cycle = createClusterCycle(store, outbox)
+  const cycle = createClusterCycle(store, outbox, runs)
   const listDue = createDue(store)
   const sweepBatches = createBatchSweep(store, outbox)
   const { link, keys, where } = store

@@ -5,8 +5,11 @@ import { LIMITS } from '../../core/limits.ts'
 import type { Transition, Verdict } from '../../core/transition.ts'
 import type { ClaimReply, ClaimRequest } from '../../store/ports.ts'
 import { settleArgs, verdictsOf } from './change-args.ts'
+import { textsOf } from './ids.ts'
 import type { RedisValue } from './link.ts'
+import type { LiveRuns } from './live-runs.ts'
 import { parentsOf, parseBody } from './record.ts'
+import type { Body } from './record.ts'
 import { prepared } from './store.ts'
 import type { RedisStore, ScriptCall } from './store.ts'
 import type { Whereabouts } from './whereabouts.ts'
@@ -16,18 +19,21 @@ export interface Cycle {
   apply(transitions: readonly Transition[]): Promise<readonly Verdict[]>
 }
 
-/** As lua/cycle.lua answers. */
-type CycleReply = readonly [unapplied: readonly (number | string)[], verdicts: readonly string[], claim?: Claimed]
-type Claimed = readonly [refused: string, paused: readonly string[], claimed: readonly ClaimedQueue[]]
+/** As lua/cycle.lua answers; texts are bytes. */
+type CycleReply = readonly [unapplied: readonly (number | Buffer)[], verdicts: readonly Buffer[], claim?: Claimed]
+type Claimed = readonly [refused: Buffer | '', paused: readonly Buffer[], claimed: readonly ClaimedQueue[]]
 type ClaimedQueue = readonly [
-  queue: string,
+  queue: Buffer,
   hasRate: number,
   hasKeyRate: number,
   firstLease: number,
-  ids: readonly string[],
-  bodies: readonly string[],
+  /** From the lease of one job to that of the next. */
+  step: number,
+  ids: Buffer,
+  /** Empty where a job was torn apart by hand. */
+  bodies: readonly Buffer[],
   /** Of jobs that were claimed or gated before: position from 1, then seven facts. */
-  histories: readonly (number | string | null)[],
+  histories: readonly (number | Buffer | null)[],
 ]
 
 const NOTHING: Claimed = ['', [], []]
@@ -36,27 +42,31 @@ const NO_TRANSITIONS: readonly Transition[] = []
 /** Settles, then claims if there is a request; on a Cluster all of it is about this queue. */
 export type CycleIn = (queue: string, settle: readonly Transition[], request?: ClaimRequest) => Promise<ClaimReply>
 
-export function createCycle(store: RedisStore): Cycle {
-  const claim = createCycleIn(store, prepared(store, 'jobs.claim', 'cycle'))
-  const apply = createCycleIn(store, prepared(store, 'jobs.apply', 'cycle'))
+export function createCycle(store: RedisStore, runs: LiveRuns): Cycle {
+  const claim = createCycleIn(store, prepared(store, 'jobs.claim', 'cycle'), runs)
+  const apply = createCycleIn(store, prepared(store, 'jobs.apply', 'cycle'), runs)
   return {
     claim: (request) => claim(request.queues[0] ?? '', request.settle ?? NO_TRANSITIONS, request),
     apply: async (transitions) => (transitions.length === 0 ? [] : (await apply('', transitions)).verdicts),
   }
 }
 
-export function createCycleIn({ where }: RedisStore, run: ScriptCall): CycleIn {
+export function createCycleIn({ where }: RedisStore, run: ScriptCall, runs: LiveRuns): CycleIn {
   return async (queue, settle, request) => {
     const settling = settleArgs(settle, where)
     const asked = request === undefined ? [] : claimArgs(request)
     const [unapplied, verdicts, claimed = NOTHING] = (await run(queue, [...settling.args, ...asked])) as CycleReply
-    forgetEnded(settle, where)
+    for (const { jobId, to } of settle) {
+      runs.settled(jobId)
+      if (isFinal(to)) where.forget(jobId)
+    }
     const [refused, paused, queues] = claimed
+    const said = String(refused)
     return {
-      jobs: queues.flatMap((one) => claimedJobs(one, where)),
+      jobs: queues.flatMap((one) => claimedJobs(one, where, runs)),
       verdicts: verdictsOf(settle.length, settling, unapplied, verdicts),
-      paused,
-      ...(refused !== '' && { refused: refused as 'worker-dead' | 'superseded' }), // the two words of lua/_claim.lua
+      paused: paused.map(String),
+      ...(said !== '' && { refused: said as 'worker-dead' | 'superseded' }), // the two words of lua/_claim.lua
     }
   }
 }
@@ -66,48 +76,70 @@ function claimArgs({ worker, claimNo, leaseMs, queues, limit }: ClaimRequest): r
   return [worker, claimNo, bound, leaseMs === undefined ? '' : Math.ceil(leaseMs), queues.length, ...queues]
 }
 
-function forgetEnded(transitions: readonly Transition[], where: Whereabouts): void {
-  for (const { jobId, to } of transitions) if (isFinal(to)) where.forget(jobId)
+const HISTORY_WIDTH = 8
+const NO_PARENTS: readonly JobId[] = []
+
+function claimedJobs(claimed: ClaimedQueue, where: Whereabouts, runs: LiveRuns): readonly ClaimedJob[] {
+  const [name, hasRate, hasKeyRate, firstLease, step, ids, bodies, histories] = claimed
+  const queue = String(name)
+  const jobs: ClaimedJob[] = []
+  let areWhole = true
+  for (const [index, id] of textsOf(ids).entries()) {
+    const body = bodies[index]!.toString()
+    areWhole &&= body !== ''
+    const lease = (firstLease + step * index) as LeaseNumber // minted by this claim
+    jobs.push(plainJob(id, lease, queue, parseBody(body), hasRate === 1))
+    where.saw(id, queue)
+  }
+  if (histories.length === 0) runs.claimed(jobs)
+  else addHistories(jobs, histories, hasKeyRate === 1, runs)
+  return areWhole ? jobs : jobs.filter(({ name: kind }) => kind !== '')
 }
 
-const HISTORY_WIDTH = 8
+function plainJob(id: JobId, lease: LeaseNumber, queue: string, body: Body, rateLimited: boolean): ClaimedJob {
+  return {
+    id,
+    lease,
+    queue,
+    name: body.name,
+    payload: body.payload,
+    timeoutMs: body.timeoutMs,
+    tags: body.tags,
+    meta: body.meta,
+    priority: body.priority,
+    maxAttempts: body.maxAttempts,
+    attemptCount: 0,
+    crashCount: 0,
+    enqueuedAtMs: body.enqueuedAtMs,
+    runAtMs: body.enqueuedAtMs,
+    batch: null,
+    parents: NO_PARENTS,
+    group: null,
+    limitKey: null,
+    rateLimited,
+  }
+}
 
-function claimedJobs(claimed: ClaimedQueue, where: Whereabouts): readonly ClaimedJob[] {
-  const [queue, hasRate, hasKeyRate, firstLease, ids, bodies, histories] = claimed
-  const jobs = ids.map((id, index): ClaimedJob => {
-    where.saw(id, queue)
-    const { enqueuedAtMs, ...body } = parseBody(bodies[index]!)
-    return {
-      id: id as JobId, // as inserted
-      lease: (firstLease + index) as LeaseNumber, // minted by this claim
-      queue,
-      ...body,
-      attemptCount: 0,
-      crashCount: 0,
-      enqueuedAtMs,
-      runAtMs: enqueuedAtMs,
-      batch: null,
-      parents: [],
-      group: null,
-      limitKey: null,
-      rateLimited: hasRate === 1,
-    }
-  })
+/** Jobs with a history have their hash; the others will get it if they last. */
+function addHistories(jobs: ClaimedJob[], histories: ClaimedQueue[7], hasKeyRate: boolean, runs: LiveRuns): void {
+  const plain = new Set(jobs)
   for (let at = 0; at < histories.length; at += HISTORY_WIDTH) {
     const index = Number(histories[at]) - 1
-    const [attempt, crashes, runAt, batch, group, limitKey, parents] = histories.slice(at + 1, at + HISTORY_WIDTH)
+    const texts = histories.slice(at + 1, at + HISTORY_WIDTH).map((fact) => (fact === null ? null : String(fact)))
+    const [attempt, crashes, runAt, batch, group = null, limitKey = null, parents] = texts
     const job = jobs[index]!
+    plain.delete(job)
     jobs[index] = {
       ...job,
       attemptCount: Number(attempt ?? 0),
       crashCount: Number(crashes ?? 0),
       runAtMs: Number(runAt ?? job.enqueuedAtMs),
       batch: (batch ?? null) as BatchId | null, // as inserted
-      parents: parentsOf((parents ?? undefined) as string | undefined), // a text by its place
-      group: (group ?? null) as string | null, // a text by its place
-      limitKey: (limitKey ?? null) as string | null, // a text by its place
-      rateLimited: hasRate === 1 || (hasKeyRate === 1 && limitKey !== null),
+      parents: parentsOf(parents ?? undefined),
+      group,
+      limitKey,
+      rateLimited: job.rateLimited || (hasKeyRate && limitKey !== null),
     }
   }
-  return jobs
+  runs.claimed([...plain])
 }

@@ -1,6 +1,7 @@
 // New jobs as the values of scripts: plain ones by queue, the others one by one with their extras as JSON
 // (lua/insert.lua says in which order).
 import type { NewJob } from '../../core/job.ts'
+import { bytesOf } from './ids.ts'
 import type { RedisValue } from './link.ts'
 import { contentOf } from './record.ts'
 import type { Whereabouts } from './whereabouts.ts'
@@ -37,18 +38,27 @@ export function plainArgs(jobs: readonly NewJob[]): PlainInsert {
   const args: RedisValue[] = ['plain', byQueue.size]
   const positions: number[] = []
   for (const [queue, indexes] of byQueue) {
-    args.push(queue, indexes.length, bytesOf(indexes.map((index) => jobs[index]!.id)))
+    const header = commonHeader(jobs, indexes)
+    args.push(queue, indexes.length, bytesOf(indexes.map((index) => jobs[index]!.id)), header)
     for (const index of indexes) {
       const job = jobs[index]!
-      args.push(job.id, `${job.priority ?? '-'} ${job.maxAttempts ?? '-'}`, contentOf(job))
+      if (header === '') args.push(headerOf(job))
+      args.push(contentOf(job))
       positions.push(index)
     }
   }
   return { args, positions }
 }
 
-function bytesOf(ids: readonly string[]): Buffer {
-  return Buffer.from(ids.join('').replaceAll('-', ''), 'hex')
+function headerOf({ priority, maxAttempts }: NewJob): string {
+  return `${priority ?? '-'} ${maxAttempts ?? '-'}`
+}
+
+/** Said once if all have the same; else empty, and each says its own. */
+function commonHeader(jobs: readonly NewJob[], indexes: readonly number[]): string {
+  const { priority, maxAttempts } = jobs[indexes[0]!]!
+  const isCommon = indexes.every((at) => jobs[at]!.priority === priority && jobs[at]!.maxAttempts === maxAttempts)
+  return isCommon ? headerOf(jobs[indexes[0]!]!) : ''
 }
 
 /** For `inserting.insert` of lua/_insert.lua: a count, then id, content and extras of each. */

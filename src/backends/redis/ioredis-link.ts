@@ -25,15 +25,16 @@ export function createLink(options: LinkOptions): RedisLink {
 
   async function send(script: Script, keys: readonly string[], args: readonly RedisValue[], binary: boolean) {
     const method = binary ? 'callBuffer' : 'call'
-    const rest = [String(keys.length), ...keys, ...args]
+    const values = [script.sha, String(keys.length), ...keys, ...args]
     try {
-      return await client()[method]('evalsha', [script.sha, ...rest])
+      return await client()[method]('evalsha', values)
     } catch (error) {
       if (!isNoScript(error)) throw redisError(error, script.name)
     }
     try {
       // Nothing ran: the server does not know the text yet, or no longer.
-      return await client()[method]('eval', [script.text, ...rest])
+      values[0] = script.text
+      return await client()[method]('eval', values)
     } catch (error) {
       throw redisError(error, script.name)
     }

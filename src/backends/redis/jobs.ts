@@ -5,19 +5,20 @@ import type { DueJob, DueKind, JobStore, PruneRule } from '../../store/ports.ts'
 import { createCycle } from './cycle.ts'
 import { createInsert } from './insert.ts'
 import type { RedisValue } from './link.ts'
+import type { LiveRuns } from './live-runs.ts'
 import { fieldsOf, parseJob } from './record.ts'
 import type { JobReply } from './record.ts'
 import { prepared } from './store.ts'
 import type { RedisStore } from './store.ts'
 import type { Whereabouts } from './whereabouts.ts'
 
-export function redisJobs(store: RedisStore): JobStore {
+export function redisJobs(store: RedisStore, runs: LiveRuns): JobStore {
   const extend = prepared(store, 'jobs.extend', 'extend')
   const holdings = prepared(store, 'jobs.holdings', 'holdings')
   const promote = prepared(store, 'jobs.promote', 'promote')
   const due = prepared(store, 'jobs.due', 'due')
   const prune = prepared(store, 'jobs.prune', 'prune')
-  const cycle = createCycle(store)
+  const cycle = createCycle(store, runs)
   const { where } = store
   return {
     insert: createInsert(store),

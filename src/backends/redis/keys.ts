@@ -1,5 +1,6 @@
 // Every key name, once for TypeScript; lua/_keys.lua mirrors it for scripts. What belongs to a queue shares its hash
-// tag, so that a Cluster keeps it together.
+// tag, so that a Cluster keeps it together. What belongs to no queue has a tag with `_` in front, or none at all: names of
+// queues begin with a letter or a digit, so none of them is anybody else's.
 
 export interface RedisKeys {
   readonly prefix: string
@@ -33,15 +34,21 @@ export interface RedisKeys {
 
 export const DEFAULT_PREFIX = 'millrace'
 
+/** In the place of a queue: scripts about a batch run where the batch is. */
+export function batchTag(id: string): string {
+  return `_batch:${id}`
+}
+
 export function redisKeys(prefix: string): RedisKeys {
   const queue = (name: string, part: string): string => `${prefix}:{${name}}:${part}`
-  const workers = (part: string): string => `${prefix}:{workers}:${part}`
+  const queueless = (tag: string): string => `${prefix}:{${tag}}`
+  const workers = (part: string): string => `${prefix}:{_workers}:${part}`
   return {
     prefix,
     queues: `${prefix}:queues`,
     queue,
     job: (name, id, part) => queue(name, part === undefined ? `job:${id}` : `job:${id}:${part}`),
-    batch: (id, part) => (part === undefined ? `${prefix}:{batch:${id}}` : `${prefix}:{batch:${id}}:${part}`),
+    batch: (id, part) => (part === undefined ? queueless(batchTag(id)) : `${queueless(batchTag(id))}:${part}`),
     batches: `${prefix}:batches`,
     cancelledBatches: `${prefix}:batches:cancelled`,
     worker: (id) => workers(`worker:${id}`),
@@ -50,8 +57,8 @@ export function redisKeys(prefix: string): RedisKeys {
     commands: (id) => workers(`commands:${id}`),
     cancels: (id) => workers(`cancels:${id}`),
     leaders: workers('leaders'),
-    notes: (part) => `${prefix}:{notes}:${part}`,
-    schedules: (part) => `${prefix}:{schedules}:${part}`,
+    notes: (part) => `${prefix}:{_notes}:${part}`,
+    schedules: (part) => `${prefix}:{_schedules}:${part}`,
     bell: `${prefix}:bell`,
     ends: `${prefix}:ends`,
     watchers: `${prefix}:watchers`,

@@ -18,7 +18,7 @@ export interface RedisLink {
   close(): Promise<void>
   /** Texts come back as strings. */
   run(script: Script, keys: readonly string[], args: readonly RedisValue[]): Promise<unknown>
-  /** The same with texts as they are in the store, for values that are not UTF-8. */
+  /** The same with texts as bytes, for replies that are not all UTF-8. */
   runBinary(script: Script, keys: readonly string[], args: readonly RedisValue[]): Promise<unknown>
   /** On Cluster the node of the key, which is the first argument. */
   command(name: string, ...args: readonly RedisValue[]): Promise<unknown>

@@ -3,9 +3,9 @@
 //   entry of each queue in the order of the registry, so that nothing is repeated or skipped whatever moves meanwhile.
 // - `index`: statuses of which there are few, such as dead letters, by id. The cursor is the last id.
 // One call looks at a bounded number of entries; a page may then hold less than was asked for, and its cursor goes on.
-import { MillraceError } from '../../core/errors.ts'
 import type { JobId, JobStatus, StoredJob } from '../../core/job.ts'
 import type { JobFilter, Page, PageRequest } from '../../store/job-query.ts'
+import { badCursor } from './cursor.ts'
 import { queueNames } from './locate.ts'
 import { matches } from './match.ts'
 import type { Place, Reader } from './query.ts'
@@ -42,11 +42,6 @@ export function createListing(store: RedisStore, read: Reader) {
     }
     return pageByWalk(walkScript, store, queues, filter, page)
   }
-}
-
-export function badCursor(cursor: string): MillraceError {
-  const message = `${JSON.stringify(cursor.slice(0, 40))} is not a cursor of an earlier page: pass \`nextCursor\` as it was given`
-  return new MillraceError('INVALID_OPTION', message, { details: { option: 'cursor' } })
 }
 
 /** Newest first by id; null where some status has no place of its own, or too many jobs. */

@@ -2,7 +2,9 @@
 // and taken off the list afterwards, so whoever dies leaves them for the next; every receiver takes a message twice for once.
 import { callbacksDue } from '../../core/batch.ts'
 import type { BatchId, JobId, NewJob } from '../../core/job.ts'
-import { batchRecord, batchTag } from './batch-fields.ts'
+import { batchRecord } from './batch-fields.ts'
+import { idBytes } from './ids.ts'
+import { batchTag } from './keys.ts'
 import { findQueues } from './locate.ts'
 import { prepared, scriptOf } from './store.ts'
 import type { RedisStore, ScriptName } from './store.ts'
@@ -41,7 +43,8 @@ export function createOutbox(store: RedisStore, insert: (jobs: readonly NewJob[]
 
   async function placeOf(id: string, guess: string): Promise<string> {
     const known = guess === '' ? where.of(id) : guess
-    if (known !== '' && Number(await link.command('HEXISTS', keys.queue(known, 'jobs'), id)) === 1) return known
+    if (known !== '' && Number(await link.command('HEXISTS', keys.queue(known, 'jobs'), idBytes(id))) === 1)
+      return known
     return (await findQueues(store, [id as JobId])).get(id as JobId) ?? '' // as inserted
   }
 

@@ -14,6 +14,7 @@ export interface Body extends Content {
 }
 
 const NO_TAGS: readonly string[] = []
+const NO_EXTRAS: Partial<Content> = {}
 
 /** `timeoutMs nameLength extrasLength name extras payload`; extras are JSON, empty without tags and meta. */
 export function contentOf({ name, payload, timeoutMs, tags, meta }: NewJob): string {
@@ -22,30 +23,40 @@ export function contentOf({ name, payload, timeoutMs, tags, meta }: NewJob): str
   return `${timeoutMs} ${name.length} ${extras.length} ${name}${extras}${payload}`
 }
 
-/** The server has put `enqueuedAt priority maxAttempts` before the content. */
+/** The server has put `enqueuedAt priority maxAttempts` before the content. Every claim of a job reads one: no lists, no copies. */
 export function parseBody(body: string): Body {
-  const marks: number[] = []
-  const numbers: number[] = []
-  for (let at = 0; numbers.length < 6;) {
-    const end = body.indexOf(' ', at)
-    numbers.push(Number(body.slice(at, end)))
-    marks.push((at = end + 1))
-  }
-  const [enqueuedAtMs = 0, priority = 0, maxAttempts = 0, timeoutMs = 0, nameLength = 0, extrasLength = 0] = numbers
-  const nameAt = marks[5]!
-  const extrasAt = nameAt + nameLength
-  const payloadAt = extrasAt + extrasLength
-  const extras = extrasLength === 0 ? {} : (JSON.parse(body.slice(extrasAt, payloadAt)) as Partial<Content>) // by contentOf
+  const priorityAt = body.indexOf(' ') + 1
+  const attemptsAt = body.indexOf(' ', priorityAt) + 1
+  const timeoutAt = body.indexOf(' ', attemptsAt) + 1
+  const nameLengthAt = body.indexOf(' ', timeoutAt) + 1
+  const extrasLengthAt = body.indexOf(' ', nameLengthAt) + 1
+  const nameAt = body.indexOf(' ', extrasLengthAt) + 1
+  const extrasAt = nameAt + numberAt(body, nameLengthAt, extrasLengthAt)
+  const payloadAt = extrasAt + numberAt(body, extrasLengthAt, nameAt)
+  const extras = extrasAt === payloadAt ? NO_EXTRAS : (JSON.parse(body.slice(extrasAt, payloadAt)) as Partial<Content>) // by contentOf
   return {
-    enqueuedAtMs,
-    priority,
-    maxAttempts,
-    timeoutMs,
+    enqueuedAtMs: numberAt(body, 0, priorityAt),
+    priority: numberAt(body, priorityAt, attemptsAt),
+    maxAttempts: numberAt(body, attemptsAt, timeoutAt),
+    timeoutMs: numberAt(body, timeoutAt, nameLengthAt),
     name: body.slice(nameAt, extrasAt),
     payload: body.slice(payloadAt),
     tags: extras.tags ?? NO_TAGS,
     meta: extras.meta ?? null,
   }
+}
+
+const ZERO = 48
+
+/** The number before the space that is before `next`. Nearly always digits, and reading those is four times as fast. */
+function numberAt(body: string, from: number, next: number): number {
+  let value = 0
+  for (let at = from; at < next - 1; at++) {
+    const digit = body.charCodeAt(at) - ZERO
+    if (digit < 0 || digit > 9) return Number(body.slice(from, next - 1))
+    value = value * 10 + digit
+  }
+  return value
 }
 
 export type Fields = ReadonlyMap<string, string>

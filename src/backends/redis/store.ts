@@ -1,4 +1,5 @@
 // What the ports of this backend share: the link, the names of keys, and scripts made ready for this store.
+import { LIMITS } from '../../core/limits.ts'
 import { defaultQueue } from '../../store/queue-defaults.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -9,6 +10,7 @@ import { LUA } from './lua.generated.ts'
 import { configFields } from './queue-fields.ts'
 import { script } from './script.ts'
 import type { Script } from './script.ts'
+import { PARKED_MS } from './wakeups.ts'
 import { Whereabouts } from './whereabouts.ts'
 
 export interface RedisStore {
@@ -35,26 +37,38 @@ export function createStore({ prefix, ...parts }: StoreParts): RedisStore {
   return { ...parts, keys: redisKeys(prefix), where: new Whereabouts() }
 }
 
+/** Ids come back as bytes, so nothing of it is read as text. */
+const ANSWERS_BYTES: ReadonlySet<ScriptName> = new Set<ScriptName>(['cycle'])
+
 /** A script of this store, ready to be called. */
 export function prepared(store: RedisStore, what: string, name: ScriptName): ScriptCall {
   const one = scriptOf(store, what, name)
   const { link, keys } = store
-  return (queue, args) => link.run(one, [keys.queue(queue, 'config')], [keys.prefix, ...args])
+  const method = ANSWERS_BYTES.has(name) ? 'runBinary' : 'run'
+  return (queue, args) => link[method](one, [keys.queue(queue, 'config')], [keys.prefix, ...args])
 }
 
 const CLOCK = "redis.call('TIME')"
 const ON_ONE_SERVER = 'local is_cluster = false'
 const ON_CLUSTER = 'local is_cluster = true'
-const DEFAULTS = "'@defaults'"
+/** What scripts must not say a second time, by the name they know it by. */
+const WRITTEN: Readonly<Record<string, () => string>> = {
+  defaults: defaultFields,
+  auditRowsMax: () => String(LIMITS.auditRowsMax),
+  logLinesMax: () => String(LIMITS.logLinesMax),
+  jobLogLinesMax: () => String(LIMITS.jobLogLinesMax),
+  maintenanceBatchMax: () => String(LIMITS.maintenanceBatchMax),
+  parkedMs: () => String(PARKED_MS),
+}
 
 type ScriptStore = Pick<RedisStore, 'clockKey'> & { readonly link: Pick<RedisLink, 'isCluster'> }
 
-/** What scripts cannot know by themselves is written into their text: the settings of a new queue, the clock of tests, where they run. */
+/** What scripts cannot know by themselves is written into their text: settings and bounds (`'@name'`), the clock of tests, where they run. */
 export function scriptOf(store: ScriptStore, what: string, name: ScriptName): Script {
   const written: string = store.link.isCluster ? LUA[name].replace(ON_ONE_SERVER, ON_CLUSTER) : LUA[name]
-  const withDefaults = written.replace(DEFAULTS, () => defaultFields())
+  const text = written.replace(/'@(\w+)'/g, (_, known: string) => WRITTEN[known]!())
   const { clockKey } = store
-  return script(what, clockKey === undefined ? withDefaults : withDefaults.replace(CLOCK, () => testClock(clockKey)))
+  return script(what, clockKey === undefined ? text : text.replace(CLOCK, () => testClock(clockKey)))
 }
 
 function defaultFields(): string {

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { defineJob, fixed } from '../../../src/index.ts'
 import type { RunContext } from '../../../src/index.ts'
 import { gate } from '../../features/support.ts'
+import { until } from '../support.ts'
 import { useRedisPlaces } from './support.ts'
 import type { RedisPlace } from './support.ts'
 
@@ -31,6 +32,34 @@ async function look(at: RedisPlace, id: string): Promise<Readonly<Record<string,
 }
 
 describe('redis', () => {
+  test('J5 a run that was not shown yet is told by every other way, and by HGETALL from its first report on', async () => {
+    await using at = await place()
+    const [reports, end] = [gate(), gate()]
+    const mail = defineJob({
+      name: 'mail',
+      queue: 'post',
+      async run({ progress }: RunContext<string>) {
+        await reports.opened
+        progress(50)
+        await end.opened
+      },
+    })
+    const mill = await at.process([mail])
+    const worker = await mill.work()
+    const handle = await mill.enqueue(mail, 'ada')
+    await until(async () => (await mill.jobs.get(handle))!.status === 'running', 'the start')
+    expect((await mill.jobs.list({ status: ['running'] })).items.map(({ id }) => id)).toEqual([handle.id])
+    expect((await mill.jobs.list({ status: ['running', 'queued'] })).items.map(({ id }) => id)).toEqual([handle.id])
+    expect((await mill.jobs.attempts(handle)).map((row) => row.status)).toEqual(['attempting'])
+    expect(await mill.jobs.get(handle)).toMatchObject({ worker: worker.ids[0], startedAt: expect.any(Date) as Date })
+    reports.open()
+    await until(async () => 'progress' in (await look(at, handle.id)), 'the report')
+    expect(await look(at, handle.id)).toMatchObject({ status: 'running', worker: worker.ids[0], progress: '50' })
+    end.open()
+    await handle.result()
+    expect(await look(at, handle.id)).toMatchObject({ status: 'completed', attempt: '1', worker: worker.ids[0] })
+  })
+
   test('J5 HGETALL of a job tells its status, worker, start, end, attempt, error and next retry', async () => {
     await using at = await place()
     const { mail, started, end } = mailing()
@@ -38,6 +67,9 @@ describe('redis', () => {
     const worker = await mill.work()
     const handle = await mill.enqueue(mail, 'ada')
     await started.opened
+    expect((await mill.jobs.get(handle))!.status).toBe('running')
+    // Shown when it has run for 250 ms; `jobs.get` knows at once.
+    await until(async () => 'status' in (await look(at, handle.id)), 'the run to be shown')
     const running = await look(at, handle.id)
     expect(running).toMatchObject({
       status: 'running',

@@ -4,7 +4,7 @@
 --   groups  hash: group -> the job that is ahead                 group:<group>     zset of the others, by seq
 --   lines   set: keys that somebody waits for
 local PRIORITY_STEP = 274877906944 -- 2^38: room for the numbers of a queue's life
-local ADMIT_MAX = 1000 -- core/limits.ts maintenanceBatchMax
+local ADMIT_MAX = '@maintenanceBatchMax' -- of core/limits.ts, written in by store.ts
 
 local function slots_free(queue, field, limit)
   if not limit then

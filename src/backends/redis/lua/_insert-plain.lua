@@ -14,70 +14,73 @@ local function resolve(header, queue)
   }
 end
 
-local function insert_gated(queue, jobs, known, position)
-  local asked = {}
-  for i, job in ipairs(jobs) do
-    asked[i] = {
-      id = job.id,
-      content = job.content,
-      x = { queue = queue.name, priority = job.header.priority, attempts = job.header.attempts },
-    }
+-- `section`: queue, n, ids as bytes, headers by their text, the header that all have or nil, where their values begin.
+-- Answers header and content of a job.
+local function job_at(section, i)
+  if section.header then
+    return section.header, ARGV[section.from + i]
+  end
+  local at = section.from + 2 * i
+  local text = ARGV[at - 1]
+  section.headers[text] = section.headers[text] or resolve(text, section.queue)
+  return section.headers[text], ARGV[at]
+end
+
+local function insert_gated(section, known, position)
+  local asked, name = {}, section.queue.name
+  for i = 1, section.n do
+    local header, content = job_at(section, i)
+    local x = { queue = name, priority = header.priority, attempts = header.attempts }
+    asked[i] = { id = ids.text(section.bytes[i]), content = content, x = x }
   end
   local _, results = library().inserting.insert(asked)
-  for i = 1, #jobs do
+  for i = 1, section.n do
     if results[2 * i - 1] == 'already' then
       known[#known + 1] = position + i
     end
   end
 end
 
-local function insert_ready(queue, jobs, bytes, known, position)
-  local asked, pairs_in, all, lanes = {}, {}, {}, {}
-  for i, job in ipairs(jobs) do
-    asked[i] = job.id
-  end
-  local found = calls.fields(keys.queue(queue.name, 'jobs'), asked)
-  for i, job in ipairs(jobs) do
+local function insert_ready(section, known, position)
+  local name, bytes, fields, all, lanes = section.queue.name, section.bytes, {}, {}, {}
+  local found = calls.fields(keys.queue(name, 'jobs'), bytes)
+  for i = 1, section.n do
     if found[i] then
       known[#known + 1] = position + i
     else
-      pairs_in[#pairs_in + 1] = job.id
-      pairs_in[#pairs_in + 1] = job.header.text .. job.content
-      local entry = string.sub(bytes, i * 16 - 15, i * 16)
-      all[#all + 1] = entry
-      local lane = lanes[job.header.lane]
-      if not lane then
-        lane = {}
-        lanes[job.header.lane] = lane
-      end
-      lane[#lane + 1] = entry
+      local header, content = job_at(section, i)
+      fields[#fields + 1] = bytes[i]
+      fields[#fields + 1] = header.text .. content
+      all[#all + 1] = bytes[i]
+      local lane = lanes[header.lane] or {}
+      lanes[header.lane] = lane
+      lane[#lane + 1] = bytes[i]
     end
   end
   if #all == 0 then
     return
   end
-  calls.each('HSET', keys.queue(queue.name, 'jobs'), pairs_in)
-  calls.each('RPUSH', keys.queue(queue.name, 'all'), all)
+  calls.each('HSET', keys.queue(name, 'jobs'), fields)
+  calls.each('RPUSH', keys.queue(name, 'all'), all)
   for lane, entries in pairs(lanes) do
-    calls.each('RPUSH', keys.queue(queue.name, lane), entries)
+    calls.each('RPUSH', keys.queue(name, lane), entries)
   end
-  queues.count(queue.name, 'queued', #all)
-  rings.ring_ready(queue.name)
+  queues.count(name, 'queued', #all)
+  rings.ring_ready(name)
 end
 
 function plain.section(known, position)
-  local name, n, bytes = args.next(), args.number(), args.next()
-  local queue = queues.ensure(name)
-  local jobs, headers = {}, {}
+  local queue, n, bytes, header = queues.ensure(args.next()), args.number(), args.next(), args.next()
+  local section = { queue = queue, n = n, bytes = {}, headers = {}, from = args.at }
+  section.header = header ~= '' and resolve(header, queue) or nil
   for i = 1, n do
-    local id, header, content = args.next(), args.next(), args.next()
-    headers[header] = headers[header] or resolve(header, queue)
-    jobs[i] = { id = id, header = headers[header], content = content }
+    section.bytes[i] = string.sub(bytes, i * 16 - 15, i * 16)
   end
+  args.at = args.at + (section.header and n or 2 * n)
   if queue.gated then
-    insert_gated(queue, jobs, known, position)
+    insert_gated(section, known, position)
   else
-    insert_ready(queue, jobs, bytes, known, position)
+    insert_ready(section, known, position)
   end
   return position + n
 end

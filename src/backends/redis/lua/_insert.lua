@@ -10,7 +10,7 @@ end
 -- An id that was minted is in its own queue or nowhere; one that somebody chose may be in any. On a Cluster the client has
 -- looked into the others.
 local function is_stored(job)
-  if redis.call('HEXISTS', keys.queue(job.x.queue, 'jobs'), job.id) == 1 then
+  if redis.call('HEXISTS', keys.queue(job.x.queue, 'jobs'), ids.bytes(job.id)) == 1 then
     return true
   end
   return job.x.own and records.queue_of(job.id, job.x.queue) ~= nil
@@ -94,9 +94,10 @@ local function write_record(job)
   local x = job.x
   local queue = queues.ensure(x.queue)
   local body = string.format('%.0f %s %s %s', now_ms, x.priority or queue.priority, x.attempts or queue.attempts, job.content)
-  redis.call('HSET', keys.queue(x.queue, 'jobs'), job.id, body)
-  order.append(x.queue, job.id)
-  local record = records.keep({ queue = x.queue, id = job.id, body = body, f = {}, dirty = {} })
+  local bytes = ids.bytes(job.id)
+  redis.call('HSET', keys.queue(x.queue, 'jobs'), bytes, body)
+  order.append(x.queue, bytes)
+  local record = records.keep({ queue = x.queue, id = job.id, bytes = bytes, body = body, f = {}, dirty = {} })
   for _, name in ipairs({ 'batch', 'group', 'limitKey', 'schedule', 'replayOf' }) do
     records.set(record, name, x[name])
   end

@@ -12,26 +12,27 @@ function keys.job(queue, id)
   return prefix .. ':{' .. queue .. '}:job:' .. id
 end
 
+-- What belongs to no queue has a tag that no queue can have: names of queues begin with a letter or a digit.
 function keys.batch(id)
-  return prefix .. ':{batch:' .. id .. '}'
+  return prefix .. ':{_batch:' .. id .. '}'
 end
 
 -- Workers, notes and schedules are one slot each.
 function keys.worker(id)
-  return prefix .. ':{workers}:worker:' .. id
+  return prefix .. ':{_workers}:worker:' .. id
 end
 
 -- all, dead, leaders, commands:<id>, cancels:<id>
 function keys.workers(part)
-  return prefix .. ':{workers}:' .. part
+  return prefix .. ':{_workers}:' .. part
 end
 
 function keys.notes(part)
-  return prefix .. ':{notes}:' .. part
+  return prefix .. ':{_notes}:' .. part
 end
 
 function keys.schedules(part)
-  return prefix .. ':{schedules}:' .. part
+  return prefix .. ':{_schedules}:' .. part
 end
 
 function keys.of_system(part)

@@ -6,26 +6,26 @@ local order = {}
 local TRIM_LOOK = 100
 local TRIM_MAX = 10 -- looks per call
 
-function order.append(queue, id)
-  redis.call('RPUSH', keys.queue(queue, 'all'), ids.bytes(id))
+function order.append(queue, bytes)
+  redis.call('RPUSH', keys.queue(queue, 'all'), bytes)
 end
 
 -- A job goes; `known` remembers, within one script, whether there are old ones at all.
-function order.drop(queue, id)
+function order.drop(queue, bytes)
   order.known = order.known or {}
   if order.known[queue] == nil then
     order.known[queue] = redis.call('EXISTS', keys.queue(queue, 'all:old')) == 1
   end
   if order.known[queue] then
-    redis.call('ZREM', keys.queue(queue, 'all:old'), ids.bytes(id))
+    redis.call('ZREM', keys.queue(queue, 'all:old'), bytes)
   end
 end
 
 -- It was deleted on request: its id may come again while its entry is still in the list.
-function order.erase(queue, id)
+function order.erase(queue, bytes)
   local base = tonumber(redis.call('GET', keys.queue(queue, 'all:base')) or 0)
   local top = base + redis.call('LLEN', keys.queue(queue, 'all'))
-  redis.call('ZADD', keys.queue(queue, 'all:gone'), top, ids.bytes(id))
+  redis.call('ZADD', keys.queue(queue, 'all:gone'), top, bytes)
 end
 
 -- How many entries at the head can go; those that live on are put aside if most of the list is dead.
@@ -36,7 +36,7 @@ local function pass_over(queue, entries, base)
   for i, bytes in ipairs(entries) do
     local number = base + i - 1
     local is_gone = has_gone and number < tonumber(redis.call('ZSCORE', gone, bytes) or 0)
-    if not is_gone and redis.call('HEXISTS', jobs, ids.text(bytes)) == 1 then
+    if not is_gone and redis.call('HEXISTS', jobs, bytes) == 1 then
       if not sets_aside then
         return i - 1
       end

@@ -1,8 +1,9 @@
 -- Moving a job from one place to another, and everything that counts places. Refines memory/places.ts: no other part
 -- changes `status`, but for the quick ways of claim and completion.
 --
--- A lane is a list of ids as bytes (_ids.lua), and taking something out of its middle costs its length. So a ready job that goes leaves its entry
--- behind; `lanes` counts such entries, and while there are any a claim looks at the status of what it pops.
+-- A lane is a list of ids as bytes (_ids.lua), with a mark where the job has a hash, and changing something in its middle
+-- costs its length. So a ready job that goes leaves its entry behind, and one that gets its first hash while it waits
+-- leaves its entry without a mark (`hidden`). `stale` of `lanes` counts both, and while there are any a claim looks at what it pops.
 
 local function leave_line(record)
   local f = record.f
@@ -29,7 +30,7 @@ end
 
 local function stop_running(record)
   local worker = record.f.worker
-  redis.call('HDEL', keys.queue(record.queue, 'running'), record.id)
+  redis.call('HDEL', keys.queue(record.queue, 'running'), record.bytes)
   if record.f['until'] then
     redis.call('ZREM', keys.queue(record.queue, 'visible'), record.id)
     records.set(record, 'until', nil)
@@ -39,14 +40,37 @@ local function stop_running(record)
   end
 end
 
--- Its entry goes too: for a job that will be ready again, which would otherwise start at its old place.
+local function count_stale(record, by)
+  redis.call('HINCRBY', keys.queue(record.queue, 'lanes'), 'stale', by)
+end
+
+-- Its entry stays behind; a hidden one is counted already.
+local function abandon_entry(record)
+  if not record.f.hidden then
+    count_stale(record, 1)
+  end
+  records.set(record, 'hidden', nil)
+end
+
+-- Its entry goes too: for a job that will be ready again, which would otherwise start at its old place. Where it is not
+-- found it counts as left behind, so that the job cannot start twice.
 local function leave_lane(record)
-  local lane, entry = queues.lane(queues.find(record.queue), record.priority), ids.bytes(record.id)
-  for _, part in ipairs({ lane, lane .. ':old' }) do
-    if redis.call('LREM', keys.queue(record.queue, part), 1, entry) == 1 then
-      return
+  local lane = queues.lane(queues.find(record.queue), record.priority)
+  local own, other = record.bytes .. ids.MARK, record.bytes
+  if record.is_bare or record.f.hidden then
+    own, other = other, own
+  end
+  for _, entry in ipairs({ own, other }) do
+    for _, part in ipairs({ lane, lane .. ':old' }) do
+      if redis.call('LREM', keys.queue(record.queue, part), 1, entry) == 1 then
+        if record.f.hidden then
+          count_stale(record, -1)
+        end
+        return records.set(record, 'hidden', nil)
+      end
     end
   end
+  abandon_entry(record)
 end
 
 -- Takes the job out of the place its status names. The caller puts it somewhere else at once.
@@ -56,7 +80,7 @@ function places.leave(record, comes_back)
   if status == 'queued' and comes_back then
     leave_lane(record)
   elseif status == 'queued' then
-    redis.call('HINCRBY', keys.queue(record.queue, 'lanes'), 'stale', 1)
+    abandon_entry(record)
   elseif status == 'scheduled' then
     redis.call('ZREM', keys.queue(record.queue, 'scheduled'), record.id)
     records.set(record, 'nextRetry', nil)
@@ -81,22 +105,23 @@ end
 function places.enter_ready(record, keep_place)
   records.set(record, 'waits', nil)
   places.arrive(record, 'queued')
+  record.is_placed = true
   local queue = queues.find(record.queue)
   local lane = keys.queue(record.queue, queues.lane(queue, record.priority))
   if keep_place then
-    places.returned[#places.returned + 1] = { lane = lane, id = record.id, lease = records.number(record, 'lease') }
+    places.returned[#places.returned + 1] = { lane = lane, bytes = record.bytes, lease = records.number(record, 'lease') }
   else
     records.set(record, 'ready', now_ms ~= record.enqueued and now_ms or nil)
-    redis.call('RPUSH', lane, ids.bytes(record.id))
+    redis.call('RPUSH', lane, record.bytes .. ids.MARK)
   end
   rings.ring_ready(record.queue)
 end
 
 -- Jobs that come back with one call stand in the order in which they were claimed.
 function places.flush()
-  table.sort(places.returned, function(a, b) return a.lease > b.lease end)
+  table.sort(places.returned, function(a, b) return a.lease > b.lease or (a.lease == b.lease and a.bytes > b.bytes) end)
   for _, one in ipairs(places.returned) do
-    redis.call('LPUSH', one.lane, ids.bytes(one.id))
+    redis.call('LPUSH', one.lane, one.bytes .. ids.MARK)
   end
   places.returned = {}
 end

@@ -10,8 +10,11 @@
 --   birth pending orphan slot keySlot leads rated until        held and waited for; orphan is "parent status policy"
 --   replayedAt replayedBy replayedInto rows logLease logCount
 --   hooks                            1 when something hangs on its end, so that the quick way is not for it
--- A running job is in the hash `running` of its queue too: "lease worker", with " h" behind it when it has hooks or a
--- history. That is all the quick way of a completion looks at.
+--   hidden                           1 when its entry in a lane does not tell that there is a hash (_places.lua)
+-- A running job is in the hash `running` of its queue: "lease worker started", with " h" behind it when it has hooks or a
+-- history. That is all the quick way of a completion looks at, and until the run is shown (mark.lua) or something else
+-- happens to it the only record of it.
+--@include _ids
 local records = { loaded = {}, order = {} }
 
 local function pairs_of(flat)
@@ -22,18 +25,33 @@ local function pairs_of(flat)
   return fields
 end
 
+-- The fields of a job one after the other, and whether it has a hash: those of a run without one are in `running`.
+local function fields_of(queue, id, bytes)
+  local flat = redis.call('HGETALL', keys.job(queue, id))
+  if #flat > 0 then
+    return flat, true
+  end
+  local run = redis.call('HGET', keys.queue(queue, 'running'), bytes)
+  if run then
+    local lease, worker, started = string.match(run, '^(%S+) (%S+) (%S+)')
+    flat = { 'status', 'running', 'worker', worker, 'lease', lease, 'started', started }
+  end
+  return flat, false
+end
+
 -- nil where there is no such job.
 function records.load(queue, id)
   local found = records.loaded[id]
   if found ~= nil then
     return (not found.erased) and found or nil
   end
-  local body = redis.call('HGET', keys.queue(queue, 'jobs'), id)
+  local bytes = ids.bytes(id)
+  local body = redis.call('HGET', keys.queue(queue, 'jobs'), bytes)
   if not body then
     return nil
   end
-  local f = pairs_of(redis.call('HGETALL', keys.job(queue, id)))
-  return records.keep({ queue = queue, id = id, body = body, f = f, dirty = {} })
+  local flat, has_hash = fields_of(queue, id, bytes)
+  return records.keep({ queue = queue, id = id, bytes = bytes, body = body, f = pairs_of(flat), dirty = {}, is_bare = not has_hash })
 end
 
 function records.keep(record)
@@ -80,11 +98,24 @@ local function hooks_of(record)
   return nil
 end
 
+-- Its first hash: what `running` alone told goes into it, and whoever claims a job that waits must learn of it.
+local function begin_hash(record)
+  for name in pairs(record.f) do
+    record.dirty[name] = true
+  end
+  if record.f.status == 'queued' and not record.is_placed then
+    records.set(record, 'hidden', '1')
+    redis.call('HINCRBY', keys.queue(record.queue, 'lanes'), 'stale', 1)
+  end
+end
+
 local function save(record)
   records.set(record, 'hooks', hooks_of(record))
   if record.f.hooks and not record.f.status then
-    -- A claim takes a job without a status for one that nothing hangs on.
     records.set(record, 'status', 'queued')
+  end
+  if record.is_bare then
+    begin_hash(record)
   end
   local set, gone = {}, {}
   for name in pairs(record.dirty) do
@@ -98,7 +129,8 @@ local function save(record)
   end
   local key = keys.job(record.queue, record.id)
   if record.f.status == 'running' then
-    redis.call('HSET', keys.queue(record.queue, 'running'), record.id, record.f.lease .. ' ' .. record.f.worker .. ' h')
+    local f = record.f
+    redis.call('HSET', keys.queue(record.queue, 'running'), record.bytes, f.lease .. ' ' .. f.worker .. ' ' .. f.started .. ' h')
   end
   if #set > 0 then
     redis.call('HSET', key, unpack(set))
@@ -120,16 +152,19 @@ end
 
 -- A whole job for TypeScript: queue, id, body and the fields one after the other (record.ts parseReply).
 function records.reply(queue, id)
-  local body = redis.call('HGET', keys.queue(queue, 'jobs'), id)
+  local bytes = ids.bytes(id)
+  local body = redis.call('HGET', keys.queue(queue, 'jobs'), bytes)
   if not body then
     return false
   end
-  return { queue, id, body, redis.call('HGETALL', keys.job(queue, id)) }
+  local flat = fields_of(queue, id, bytes)
+  return { queue, id, body, flat }
 end
 
 -- Which queue a job is in: the one that is guessed, or whichever knows it; nil where none does.
 function records.queue_of(id, guess)
-  if guess ~= '' and redis.call('HEXISTS', keys.queue(guess, 'jobs'), id) == 1 then
+  local bytes = ids.bytes(id)
+  if guess ~= '' and redis.call('HEXISTS', keys.queue(guess, 'jobs'), bytes) == 1 then
     return guess
   end
   if is_cluster then
@@ -137,7 +172,7 @@ function records.queue_of(id, guess)
   end
   records.queues = records.queues or redis.call('ZRANGE', keys.of_system('queues'), 0, -1)
   for _, queue in ipairs(records.queues) do
-    if queue ~= guess and redis.call('HEXISTS', keys.queue(queue, 'jobs'), id) == 1 then
+    if queue ~= guess and redis.call('HEXISTS', keys.queue(queue, 'jobs'), bytes) == 1 then
       return queue
     end
   end

@@ -29,8 +29,8 @@ end
 
 -- Runs that go on count at once.
 local function count_running(queue)
-  for _, id in ipairs(redis.call('HKEYS', keys.queue(queue.name, 'running'))) do
-    local record = records.load(queue.name, id)
+  for _, bytes in ipairs(redis.call('HKEYS', keys.queue(queue.name, 'running'))) do
+    local record = records.load(queue.name, ids.text(bytes))
     if record then
       gates.take_slots(queue, record)
     end
@@ -53,9 +53,14 @@ local function bring_back(queue, entry)
     redis.call('HINCRBY', keys.queue(queue.name, 'lanes'), 'stale', -1)
     return
   end
+  if record.f.hidden then
+    redis.call('HINCRBY', keys.queue(queue.name, 'lanes'), 'stale', -1)
+    records.set(record, 'hidden', nil)
+  end
   if gates.queue_slots_free(queue, record) > 0 and gates.key_slots_free(queue, record) > 0 then
     gates.take_slots(queue, record)
-    redis.call('RPUSH', keys.queue(queue.name, queues.lane(queue, record.priority)), entry)
+    record.is_placed = true
+    redis.call('RPUSH', keys.queue(queue.name, queues.lane(queue, record.priority)), record.bytes .. (next(record.f) and ids.MARK or ''))
     return
   end
   queues.count(queue.name, 'queued', -1)

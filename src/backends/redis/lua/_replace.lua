@@ -13,7 +13,7 @@ local function take_over(holder, job)
   -- One that waits for a retry has used attempts up; the newer request gets at least one.
   holder.attempts = math.max(tonumber(x.attempts or queue.attempts), records.number(holder, 'attempt') + 1)
   holder.body = header(holder, job.content)
-  redis.call('HSET', keys.queue(holder.queue, 'jobs'), holder.id, holder.body)
+  redis.call('HSET', keys.queue(holder.queue, 'jobs'), holder.bytes, holder.body)
   records.set(holder, 'updated', now_ms)
   records.set(holder, 'edge', 'replace 0')
   if x.unique.on == 'debounce' then

@@ -18,6 +18,14 @@ function rings.ring_end(id)
   rings.ends[#rings.ends + 1] = id
 end
 
+-- Does anybody want to hear of ends? Asked once per script; on a Cluster it is said elsewhere.
+function rings.is_watched()
+  if rings.watched == nil then
+    rings.watched = is_cluster or redis.call('EXISTS', keys.of_system('watchers')) == 1
+  end
+  return rings.watched
+end
+
 function rings.flush()
   for queue in pairs(rings.ready) do
     if redis.call('DEL', keys.queue(queue, 'parked')) == 1 then
@@ -27,7 +35,7 @@ function rings.flush()
   if #rings.topics > 0 then
     redis.call('PUBLISH', keys.of_system('bell'), table.concat(rings.topics, '\n'))
   end
-  if #rings.ends > 0 and (is_cluster or redis.call('EXISTS', keys.of_system('watchers')) == 1) then
+  if #rings.ends > 0 and rings.is_watched() then
     redis.call('PUBLISH', keys.of_system('ends'), table.concat(rings.ends, '\n'))
   end
 end

@@ -1,9 +1,9 @@
 -- Apply: one transition with all its consequences. Refines core/apply.ts (judge, patch, auditRow) and memory/settle.ts.
 -- A change is the JSON of change-args.ts, with everything an edge means looked up in core/edges.ts: nothing here knows
--- what an edge is for. Bounds: core/limits.ts auditRowsMax, logLinesMax, jobLogLinesMax.
-local AUDIT_MAX = 1000
-local RUN_LOGS_MAX = 1000
-local JOB_LOGS_MAX = 10000
+-- what an edge is for. Bounds are core/limits.ts's: store.ts writes them in.
+local AUDIT_MAX = '@auditRowsMax'
+local RUN_LOGS_MAX = '@logLinesMax'
+local JOB_LOGS_MAX = '@jobLogLinesMax'
 
 local function has(list, value)
   for _, one in ipairs(list) do
@@ -145,9 +145,9 @@ end
 function settling.forget(record)
   record.erased = true
   local key = keys.job(record.queue, record.id)
-  redis.call('HDEL', keys.queue(record.queue, 'jobs'), record.id)
+  redis.call('HDEL', keys.queue(record.queue, 'jobs'), record.bytes)
   redis.call('DEL', key, key .. ':attempts', key .. ':logs')
-  order.drop(record.queue, record.id)
+  order.drop(record.queue, record.bytes)
 end
 
 -- Deletes a job that has left its place.
@@ -156,7 +156,7 @@ local function erase(record)
   gates.release_group(record)
   uniques.free(record)
   settling.forget(record)
-  order.erase(record.queue, record.id)
+  order.erase(record.queue, record.bytes)
   if record.f.batch then
     batches.quit(record)
   end

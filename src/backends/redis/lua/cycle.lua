@@ -9,9 +9,11 @@
 --@include _rings
 --@include _queues
 --@include _ids
+--@include _status
 --@include _args
 --@include _lazy
 --@include _complete
+--@include _lanes
 --@include _claim
 local template = args.next()
 local unapplied, verdicts, position = {}, {}, 0

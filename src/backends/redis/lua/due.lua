@@ -26,8 +26,9 @@ local function add_held_by_dead()
       local worker = string.match(running[i + 1], '^%S+ (%S+)')
       if dead[worker] then
         holds[worker] = true
-        if #jobs < limit and redis.call('HEXISTS', keys.job(queue, running[i]), 'until') == 0 then
-          add(queue, running[i])
+        local id = ids.text(running[i])
+        if #jobs < limit and redis.call('HEXISTS', keys.job(queue, id), 'until') == 0 then
+          add(queue, id)
         end
       end
     end

@@ -10,10 +10,10 @@ local lost = {}
 for i = 1, args.number() do
   local id, guess, lease = args.next(), args.next(), args.next()
   local queue = records.queue_of(id, guess)
-  local v = queue and redis.call('HMGET', keys.job(queue, id), 'status', 'lease', 'until') or {}
-  if v[1] ~= 'running' or v[2] ~= lease then
+  local run = queue and redis.call('HGET', keys.queue(queue, 'running'), ids.bytes(id))
+  if not run or tonumber(string.sub(run, 1, 16)) ~= tonumber(lease) then
     lost[#lost + 1] = i
-  elseif v[3] then
+  elseif redis.call('HEXISTS', keys.job(queue, id), 'until') == 1 then
     redis.call('HSET', keys.job(queue, id), 'until', string.format('%.0f', ends))
     redis.call('ZADD', keys.queue(queue, 'visible'), ends, id)
   end

@@ -2,6 +2,7 @@
 --   values: queue (empty: all), worker, claim number    reply: queue, id and lease of each, one after the other
 --@include _go-on
 --@include _keys
+--@include _ids
 local only, worker, claim_no = ARGV[2], ARGV[3], tonumber(ARGV[4])
 local key = is_cluster and keys.queue(only, 'claims') or keys.worker(worker)
 local field = is_cluster and worker or 'claimNo'
@@ -18,7 +19,7 @@ for _, queue in ipairs(only ~= '' and { only } or redis.call('ZRANGE', keys.of_s
     local lease, holder = string.match(running[i + 1], '^(%S+) (%S+)')
     if holder == worker then
       held[#held + 1] = queue
-      held[#held + 1] = running[i]
+      held[#held + 1] = ids.text(running[i])
       held[#held + 1] = lease
     end
   end

@@ -6,6 +6,7 @@
 -- Answers the number to go on below (0: that was all), then number and job of each.
 --@include _keys
 --@include _ids
+--@include _status
 --@include _record
 local queue, look, bytes_left, statuses = ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local all, old = keys.queue(queue, 'all'), keys.queue(queue, 'all:old')
@@ -22,16 +23,16 @@ local function is_gone(number, binary)
   return has_gone and number < tonumber(redis.call('ZSCORE', gone, binary) or 0)
 end
 
-local function is_wanted(id)
+local function is_wanted(id, binary)
   if statuses == '' then return true end
-  local status = redis.call('HGET', keys.job(queue, id), 'status') or 'queued'
+  local status = status_of(queue, id, binary)
   return string.find(statuses, ',' .. status .. ',', 1, true) ~= nil
 end
 
 -- False when the answer is full.
 local function take(number, binary)
   local id = ids.text(binary)
-  local reply = not is_gone(number, binary) and is_wanted(id) and records.reply(queue, id)
+  local reply = not is_gone(number, binary) and is_wanted(id, binary) and records.reply(queue, id)
   if reply then
     answer[#answer + 1] = { string.format('%.0f', number), reply }
     bytes_left = bytes_left - #reply[3]

@@ -7,9 +7,10 @@
 --@include _args
 local only, limit, deleted = args.next(), args.number(), 0
 local LOOK = 100
+local EARLY_MAX = 10
 
 local function delete(queue, id, status, batch)
-  local record = { queue = queue, id = id, f = {} }
+  local record = { queue = queue, id = id, bytes = ids.bytes(id), f = {} }
   settling.forget(record)
   queues.count(queue, status, -1)
   if batch then
@@ -18,24 +19,33 @@ local function delete(queue, id, status, batch)
   deleted = deleted + 1
 end
 
--- Looks at the oldest entries; answers whether there may be more to delete behind them.
+-- Looks at the oldest entries; answers whether there may be more to delete behind them. Some may not be due although others
+-- behind them are, after a step of the clock or because the job was replayed and has ended again: they stay in front.
 local function prune_some(queue, status, until_ms)
   local list = keys.queue(queue, 'ended:' .. status)
-  local ids = redis.call('LRANGE', list, 0, math.min(LOOK, limit - deleted) - 1)
-  local over = 0
-  for i, id in ipairs(ids) do
+  local entries = redis.call('LRANGE', list, 0, math.min(LOOK, limit - deleted) - 1)
+  local over, early, kept = 0, {}, 0
+  for i, id in ipairs(entries) do
     local v = redis.call('HMGET', keys.job(queue, id), 'status', 'finished', 'batch')
-    if v[1] ~= status then
-      over = i
-    elseif tonumber(v[2]) <= until_ms then
-      delete(queue, id, status, v[3])
-      over = i
+    if v[1] == status and tonumber(v[2]) > until_ms then
+      early[#early + 1] = id
+      if #early >= EARLY_MAX then
+        break
+      end
+    else
+      over, kept = i, #early
+      if v[1] == status then
+        delete(queue, id, status, v[3])
+      end
     end
   end
   if over > 0 then
     redis.call('LTRIM', list, over, -1)
   end
-  return #ids > 0 and over == #ids
+  for i = kept, 1, -1 do
+    redis.call('LPUSH', list, early[i])
+  end
+  return #entries > 0 and over == #entries
 end
 
 local function prune(queue, status, older_ms)

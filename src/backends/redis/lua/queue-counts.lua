@@ -3,7 +3,6 @@
 -- or nothing where there is no such queue.
 --@include _keys
 --@include _ids
---@include _record
 local queue, look = ARGV[2], tonumber(ARGV[3])
 if redis.call('EXISTS', keys.queue(queue, 'config')) == 0 then return nil end
 local statuses = {}
@@ -14,10 +13,9 @@ for at = 1, #statuses do answer[at] = answer[at] or '0' end
 -- Entries of jobs that left their lane another way stay in it until a claim comes by.
 local function oldest_of(lane)
   for _, entry in ipairs(redis.call('LRANGE', keys.queue(queue, lane), 0, look - 1)) do
-    local id = ids.text(entry)
-    local found = redis.call('HMGET', keys.job(queue, id), 'status', 'ready')
+    local found = redis.call('HMGET', keys.job(queue, ids.text(entry)), 'status', 'ready')
     if (found[1] or 'queued') == 'queued' then
-      local body = redis.call('HGET', keys.queue(queue, 'jobs'), id)
+      local body = redis.call('HGET', keys.queue(queue, 'jobs'), string.sub(entry, 1, 16))
       if body then return tonumber(found[2] or string.match(body, '^%d+')) end
     end
   end
