@@ -1,7 +1,8 @@
 // A Cluster as callers leave it that died between two steps, or whose reply was lost: maintenance, or the repeated call,
 // finishes what was begun, and nothing that is only under way is taken for lost. One node, so that the clock is the test's.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { batchFields, batchTag } from '../../src/backends/redis/batch-fields.ts'
+import { batchFields } from '../../src/backends/redis/batch-fields.ts'
+import { batchTag } from '../../src/backends/redis/keys.ts'
 import { createLink } from '../../src/backends/redis/ioredis-link.ts'
 import { createStore, prepared } from '../../src/backends/redis/store.ts'
 import type { RedisStore } from '../../src/backends/redis/store.ts'
