@@ -86,7 +86,7 @@ async function fillBasket(hybrid: Hybrid, session: Session, request: ClaimReques
   const limit = Math.min(request.limit, LIMITS.claimBatchMax)
   const fromLedger: string[] = []
   for (const name of request.queues) {
-    const room = Math.min(limit - basket.jobs.length, session.inFlight.free)
+    const room = Math.min(limit - basket.jobs.length, session.room)
     if (room <= 0) {
       notAsked(hybrid, name, basket)
       continue
@@ -96,7 +96,7 @@ async function fillBasket(hybrid: Hybrid, session: Session, request: ClaimReques
     else if (tag !== null) await takeFrom(hybrid, session, { name, tag, room, leaseMs: request.leaseMs }, basket)
     if (basket.refused !== undefined) return basket
   }
-  const room = Math.min(limit - basket.jobs.length, session.inFlight.free)
+  const room = Math.min(limit - basket.jobs.length, session.room)
   if (room <= 0) for (const name of fromLedger) notAsked(hybrid, name, basket)
   if (fromLedger.length === 0 || room <= 0) return basket
   return claimReady(hybrid, session, request, fromLedger, room, basket)
@@ -116,8 +116,8 @@ async function claimReady(
   basket: Basket,
 ): Promise<Basket> {
   const visibility = leaseMs === undefined ? {} : { leaseMs }
-  const reply = await hybrid.store.jobs
-    .claim({ worker, claimNo, queues, limit, ...visibility })
+  const reply = await session
+    .reserving(limit, () => hybrid.store.jobs.claim({ worker, claimNo, queues, limit, ...visibility }))
     .catch((error: unknown) => {
       session.doubt()
       // What was taken is not lost with it.
@@ -154,7 +154,7 @@ async function takeFrom(hybrid: Hybrid, session: Session, ask: Ask, basket: Bask
     return
   }
   if ((own.isSuspect || own.checking !== undefined) && !(await checkSelf(hybrid, session, own, ask.tag))) return
-  const reply = await take(hybrid, session, own, ask)
+  const reply = await session.reserving(ask.room, () => take(hybrid, session, own, ask))
   if (reply === undefined) return
   if (reply.kind === 'paused') basket.paused.push(ask.name)
   else if (reply.kind === 'dup') session.suspect(own)

@@ -92,6 +92,7 @@ export class Session {
   isThreaded = false
   /** Its life is over; it stays until nothing of it is in flight. */
   isOver = false
+  #reserved = 0
   readonly #doubt: Doubt
   readonly #monoMs: () => number
 
@@ -116,6 +117,21 @@ export class Session {
       break
     }
     return flight
+  }
+
+  /** How many more jobs can be in flight, with those that claims under way may bring. */
+  get room(): number {
+    return this.inFlight.free - this.#reserved
+  }
+
+  /** For the time of a call that may bring so many. What it brings is put into the table in the turn it is answered. */
+  async reserving<Reply>(places: number, call: () => Promise<Reply>): Promise<Reply> {
+    this.#reserved += places
+    try {
+      return await call()
+    } finally {
+      this.#reserved -= places
+    }
   }
 
   /** Its life is over: nothing starts any more. */
