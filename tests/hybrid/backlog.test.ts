@@ -74,7 +74,10 @@ async function enqueue(job: ReturnType<typeof jobOf>, count: number): Promise<vo
 
 /** It runs until the test is over. */
 function jobOf(queue: string, end: Promise<void>) {
-  const run = (_: RunContext<typeof PAYLOAD>): Promise<void> => end
+  const run = async ({ input }: RunContext<typeof PAYLOAD>): Promise<void> => {
+    expect(input).toEqual(PAYLOAD)
+    await end
+  }
   return defineJob({ name: queue, queue, timeout: '1h', run })
 }
 
@@ -105,8 +108,8 @@ test(
     const after = await takeCostUs(QUEUES)
     const bytes = Number(/^used_memory:(\d+)/m.exec(String(await redis.command('info', 'memory')))?.[1])
     const waiting = await tokens()
-    if (process.env.BACKLOG !== undefined)
-      console.log({ jobs: JOBS, waiting, redisMB: bytes / 1e6, takeUs: { before, after } })
+    const seen = { jobs: JOBS, waiting, redisMB: bytes / 1e6, takeUs: { before, after } }
+    if (process.env.BACKLOG !== undefined) process.stdout.write(`${JSON.stringify(seen)}\n`)
 
     expect(waiting).toBeLessThanOrEqual(WINDOW_TOTAL)
     expect(bytes).toBeLessThan(BYTES_MAX)
