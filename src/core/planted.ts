@@ -41,7 +41,6 @@ export const PLANTED_BUGS = [
   'hybrid-push-twice',
   'hybrid-unborn-left',
   'hybrid-read-heals',
-  'hybrid-busy-blind',
 ] as const
 
 export type PlantedBug = (typeof PLANTED_BUGS)[number]

@@ -162,7 +162,7 @@ export class RedisWatch {
   #due(): readonly string[] {
     const { runtime, served, view } = this.#options
     const nowMs = runtime.clock.monoMs()
-    if (nowMs < this.#lookAtMs || isPlanted('hybrid-busy-blind')) return []
+    if (nowMs < this.#lookAtMs) return []
     this.#lookAtMs = nowMs + LOOK_MS * (0.75 + runtime.random() / 2)
     this.#turn += 1
     const byRedis = new Map<string, string[]>()
