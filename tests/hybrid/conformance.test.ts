@@ -48,18 +48,17 @@ afterAll(async () => {
 
 backendSuite({ name: 'hybrid on PostgreSQL 18 and Redis', skips: HYBRID_SKIPS, create: () => database.create() })
 
-/** Where jobs are inserted, claimed and ended; all areas run over the models. */
-const MOVING = [
-  'crossings',
+/** Where jobs are inserted, claimed and ended, as far as only the servers can tell; all areas run over the models. */
+const AREAS = [
   'insert',
   'bulk',
   'claim',
-  'priority',
   'apply: edges',
   'apply: verdicts',
   'apply: stale leases',
+  'cancel and remove',
+  'concurrency',
 ]
-const AREAS = [...MOVING, 'audit', 'slots', 'cancel and remove', 'workers', 'visibility', 'pause', 'concurrency']
 
 describe('under load', () => {
   backendSuite({

@@ -49,7 +49,7 @@ export function stepBackend({ isFast = false, ...parts }: StepOptions): Backend 
     const queues = isVoid ? [] : await ready(hybrid, request.worker, request.queues)
     for (const queue of queues) {
       if (!isFast) hybrid.windowShare = (Math.max(request.limit, 1) + 0.5) / hybrid.times.window
-      while ((await relayOnce(hybrid, queue, isFast ? new Map() : pipes)) && isFast);
+      while ((await relayOnce(hybrid, queue, isFast ? new Map() : pipes, true)) && isFast);
     }
     const reply = await backend.jobs.claim(rest)
     const refs = reply.jobs.map(({ id, lease }) => ({ jobId: id, lease, ageMs: 0 }))

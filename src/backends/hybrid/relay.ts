@@ -6,8 +6,16 @@ import type { EpochTag } from './ports.ts'
 import { tokenOfMinted } from './token-text.ts'
 import { roomsOf } from './window.ts'
 
-/** One turn for a queue. Answers whether more is to be done at once. Throws when the outcome is unknown. */
-export async function relayOnce(hybrid: Hybrid, queue: string, pipes: Map<string, string>): Promise<boolean> {
+/**
+ * One turn for a queue. Answers whether more is to be done at once. Throws when the outcome is unknown. Unless it is thorough
+ * PostgreSQL is asked only about lanes that are known to have rows there: those of an empty lane come with a hint.
+ */
+export async function relayOnce(
+  hybrid: Hybrid,
+  queue: string,
+  pipes: Map<string, string>,
+  isThorough: boolean,
+): Promise<boolean> {
   const tag = hybrid.view.tag(queue)
   if (tag === null || hybrid.view.row(queue)?.paused === true || hybrid.watch.isOpen(queue)) return false
   const pipe = pipes.get(queue) ?? hybrid.pipes.take()
@@ -17,6 +25,10 @@ export async function relayOnce(hybrid: Hybrid, queue: string, pipes: Map<string
   const rooms = roomsOf(hybrid.windowTerms(), before, () => hybrid.lanes.all((name) => hybrid.view.tag(name)))
   if (rooms.every((room) => room === 0)) {
     if (!before.backlog.every(Boolean)) await sayFull(hybrid, queue, tag, pipe)
+    pipes.set(queue, pipe)
+    return false
+  }
+  if (!isThorough && !rooms.some((room, lane) => room > 0 && before.backlog[lane])) {
     pipes.set(queue, pipe)
     return false
   }

@@ -16,6 +16,10 @@ import { relayOnce } from './relay.ts'
 const RELAY_MIN_MS = 10
 /** A lane is full and rows wait: it is drained within this order of time. */
 const RELAY_BUSY_MS = 20
+/** Of each queue: with many of them a pass is a lot of calls. */
+const RELAY_QUEUE_MS = 1
+/** Behind the hints: rows of a lane that had none. */
+const RELAY_THOROUGH_MS = 250
 const TURNS_MAX = 50
 /** More jobs are to go back than one pass moves: time for others in between. */
 const RECONCILE_BUSY_MS = 50
@@ -63,6 +67,8 @@ function createRelay(hybrid: Hybrid, runtime: Runtime, isLeading: () => boolean)
   const sync = new ConfigSync(hybrid)
   const hinted = new Set<string>()
   const listening = new Map<string, () => void>()
+  /** When PostgreSQL was last asked about every lane of a queue. */
+  const thoroughMs = new Map<string, number>()
   let fullPassMs = -Infinity
   let waitMs = RELAY_MIN_MS
 
@@ -84,6 +90,10 @@ function createRelay(hybrid: Hybrid, runtime: Runtime, isLeading: () => boolean)
       await hybrid.epochs.refresh()
     }
     const rows = tokenRows(hybrid).filter(({ queue }) => isFull || hinted.has(queue))
+    const isThorough = (queue: string): boolean =>
+      hinted.has(queue) || nowMs - (thoroughMs.get(queue) ?? -Infinity) >= RELAY_THOROUGH_MS
+    const thorough = new Set(rows.map(({ queue }) => queue).filter(isThorough))
+    for (const queue of thorough) thoroughMs.set(queue, nowMs)
     hinted.clear()
     let hasBacklog = false
     await eachQueue(runtime.logger, 'the relay', rows, async (row) => {
@@ -91,15 +101,15 @@ function createRelay(hybrid: Hybrid, runtime: Runtime, isLeading: () => boolean)
         listen(loop, row.queue)
         if (!hybrid.watch.isOpen(row.queue)) await sync.tell(row)
       }
-      hasBacklog = (await drain(row.queue)) || hasBacklog
+      hasBacklog = (await drain(row.queue, thorough.has(row.queue))) || hasBacklog
     })
-    waitMs = hasBacklog ? RELAY_BUSY_MS : Math.min(waitMs * 2, times.relayMaxMs)
+    waitMs = hasBacklog ? Math.max(RELAY_BUSY_MS, rows.length * RELAY_QUEUE_MS) : Math.min(waitMs * 2, times.relayMaxMs)
     return waitMs
   }
 
   /** Until nothing is left or nothing fits. Answers whether rows remain. */
-  async function drain(queue: string): Promise<boolean> {
-    for (let turn = 0; turn < TURNS_MAX; turn++) if (!(await relayOnce(hybrid, queue, pipes))) break
+  async function drain(queue: string, isThorough: boolean): Promise<boolean> {
+    for (let turn = 0; turn < TURNS_MAX; turn++) if (!(await relayOnce(hybrid, queue, pipes, isThorough))) break
     const tag = hybrid.view.tag(queue)
     return tag !== null && (hybrid.lanes.get(queue, tag)?.backlog.some(Boolean) ?? false)
   }
