@@ -59,7 +59,9 @@ const settlesStale = fc.record({ job: dice, lease: dice, how: dice }).map(({ job
 
 const promotes = fc.oneof(fc.integer({ min: 1, max: 3 }), fc.constant(1_000)).map((limit) =>
   command(`promote(${limit})`, async ({ model }, { backend }) => {
-    expect(await backend.jobs.promote(limit)).toEqual(promoteDue(model, limit))
+    // Which queue comes first is nobody's promise: where each is an atom of its own, all of them go.
+    const most = backend.capabilities.atomicAcrossQueues ? limit : 1_000
+    expect(await backend.jobs.promote(most)).toEqual(promoteDue(model, most))
   }),
 )
 
