@@ -72,7 +72,8 @@ async function takeAll(hybrid: Hybrid, session: Session, request: ClaimRequest):
   const { lastClaimNo } = session
   if (request.claimNo <= Math.max(lastClaimNo, session.fencedClaimNo)) return { ...basket, refused: 'superseded' }
   session.lastClaimNo = request.claimNo
-  await checkMarked(hybrid, session, lastClaimNo)
+  // Without a wait where there is nothing to wait for: a look that begins in this very turn must find this claim under way.
+  if (session.isDoubtful || session.checking !== undefined) await checkMarked(hybrid, session, lastClaimNo)
   const filling = fillBasket(hybrid, session, request, basket)
   session.claiming.add(filling)
   try {
