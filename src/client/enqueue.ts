@@ -127,11 +127,12 @@ function createInserters({
   return (connection) => {
     const known = inserters.get(connection)
     if (known !== undefined) return known
-    const { jobs } = connections.backend(connection)
+    const { jobs, capabilities } = connections.backend(connection)
     const insert = (list: readonly NewJob[]): Promise<InsertReply> =>
       insertVia === undefined ? jobs.insert(list) : insertVia(connection, list)
     const ensure = ensureOf(connection)
-    const inserter = new Inserter({ runtime, insert, insideTransaction: insertVia !== undefined, ensure })
+    const insertsMax = insertVia === undefined ? capabilities.orderedInserts : 1
+    const inserter = new Inserter({ runtime, insert, insideTransaction: insertVia !== undefined, ensure, insertsMax })
     inserters.set(connection, inserter)
     return inserter
   }

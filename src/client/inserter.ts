@@ -1,6 +1,7 @@
 // Writes new jobs to one connection. Single calls made while nothing can be sent yet share one insert
 // (group commit); bulk calls go alone, because they are one atom. A lost reply is repeated with the same
 // ids. States: idle → (a call) → a flush is due at the end of this tick → flushing → idle, or the next flush.
+// Where the store keeps their order a second flush may be under way: it works while the next one is made.
 import { MillraceError } from '../core/errors.ts'
 import { cycleError } from '../core/flow.ts'
 import type { JobId, NewJob } from '../core/job.ts'
@@ -16,6 +17,8 @@ export interface InserterParts {
   /** Inside a transaction nothing is repeated: after an error it only accepts its rollback. */
   readonly insideTransaction: boolean
   readonly ensure: EnsureQueues
+  /** Inserts that may be under way at once. */
+  readonly insertsMax: number
 }
 
 /** Makes the queues of these jobs that are not known to be there; undefined when there is nothing to wait for. */
@@ -35,6 +38,8 @@ interface Waiting {
 }
 
 const FLUSH_JOBS_MAX = 1_000
+/** So many calls are worth a flush of their own while the one before is under way. */
+const EARLY_FLUSH_JOBS = 32
 const FLUSH_CHARS_MAX = 4 * 1024 * 1024
 /** Callers who wait for a store that does not answer; beyond it they are told at once. */
 const WAITING_MAX = 100_000
@@ -42,14 +47,15 @@ const WAITING_MAX = 100_000
 /** Calls that wait for the flush before theirs. */
 interface Line {
   waiting: Waiting[]
-  busy: boolean
+  /** Flushes that the store has not answered yet, with the one that is due at the end of this tick. */
+  underWay: number
 }
 
 export class Inserter {
   readonly #parts: InserterParts
   // A job with a key, a group or a limit may have to wait for somebody's lock: those that need none do not wait with it.
-  readonly #plain: Line = { waiting: [], busy: false }
-  readonly #keyed: Line = { waiting: [], busy: false }
+  readonly #plain: Line = { waiting: [], underWay: 0 }
+  readonly #keyed: Line = { waiting: [], underWay: 0 }
 
   constructor(parts: InserterParts) {
     this.#parts = parts
@@ -99,15 +105,19 @@ export class Inserter {
     }
     return new Promise((resolve, reject) => {
       line.waiting.push({ job, resolve, reject })
-      if (line.busy) return
-      line.busy = true
-      queueMicrotask(() => void this.#flushAll(line))
+      if (line.underWay === 0) {
+        line.underWay = 1
+        queueMicrotask(() => void this.#flushAll(line))
+      } else if (line.waiting.length >= EARLY_FLUSH_JOBS && line.underWay < this.#parts.insertsMax) {
+        line.underWay += 1
+        void this.#flushAll(line)
+      }
     })
   }
 
   async #flushAll(line: Line): Promise<void> {
     for (let flush = takeFlush(line); flush.length > 0; flush = takeFlush(line)) await this.#settle(flush)
-    line.busy = false
+    line.underWay -= 1
   }
 
   /** Never rejects. One job that the store cannot take must not fail the calls it travelled with. */

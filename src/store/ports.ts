@@ -50,6 +50,8 @@ export interface Capabilities {
   readonly payloadSearch: boolean
   /** Claims of one worker that may be under way at once: the store takes and answers them in order. 1: one at a time. */
   readonly orderedCalls: number
+  /** Inserts of one client that may be under way at once: the store takes them in order. 1: one at a time. */
+  readonly orderedInserts: number
   /** Claims and settlements go to different servers: nobody gains by sending them together. */
   readonly settlesApart: boolean
   /** How a thread of its own can keep a worker alive; null: only the main loop can reach the store. */

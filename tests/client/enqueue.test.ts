@@ -68,6 +68,35 @@ test('J2 calls of one tick share an insert, and each gets its own answer', async
   expect((await mill.jobs.get(handles[39]!))?.payload).toBe(39)
 })
 
+test('J2 a store that keeps the order of inserts gets a second one while the first is under way, never a third', async () => {
+  let answer = (): void => undefined
+  const answered = new Promise<void>((resolve) => (answer = resolve))
+  const inserts: (readonly string[])[] = []
+  const { mill } = setup({
+    wrap: (backend) => {
+      const slow = inserting(async (jobs, insert) => {
+        inserts.push(jobs.map(({ payload }) => payload))
+        await answered
+        return insert(jobs)
+      })(backend)
+      return { ...slow, capabilities: { ...slow.capabilities, orderedInserts: 2 } }
+    },
+  })
+  await mill.queues.configure('default', {})
+  const call = (from: number, count: number) =>
+    Promise.all(Array.from({ length: count }, (_, index) => mill.enqueue(anything, from + index)))
+  const calls = [call(0, 1)]
+  await vi.waitFor(() => expect(inserts.map((jobs) => jobs.length)).toEqual([1]))
+  calls.push(call(1, 31))
+  expect(inserts).toHaveLength(1)
+  calls.push(call(32, 40))
+  await new Promise(setImmediate)
+  expect(inserts.map((jobs) => jobs.length)).toEqual([1, 32])
+  answer()
+  await Promise.all(calls)
+  expect(inserts.flat()).toEqual(Array.from({ length: 72 }, (_, index) => String(index)))
+})
+
 test('a job that the store cannot take fails only its own call', async () => {
   const { mill, backend } = setup({
     wrap: inserting((jobs, insert) => {

@@ -219,6 +219,7 @@ function capabilitiesOf(hybrid: Hybrid, { threadOf }: HybridBackendParts): Capab
     ...capabilities,
     strictPriority: false,
     orderedCalls: 2,
+    orderedInserts: 1,
     settlesApart: true,
     threadLiveness:
       threadOf === undefined

@@ -26,6 +26,7 @@ const CAPABILITIES: Capabilities = {
   atomicAcrossQueues: true,
   payloadSearch: true,
   orderedCalls: 1,
+  orderedInserts: 1,
   settlesApart: false,
   threadLiveness: null,
 }

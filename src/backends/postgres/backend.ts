@@ -224,6 +224,8 @@ function capabilitiesOf(options: ConnectionOptions, schema: string): Capabilitie
     atomicAcrossQueues: true,
     payloadSearch: true,
     orderedCalls: 2,
+    // Each takes a connection of the pool.
+    orderedInserts: 1,
     settlesApart: false,
     threadLiveness: { module: beatModule(), options: beatOptions(options, schema) },
   }

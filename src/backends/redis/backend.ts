@@ -130,6 +130,7 @@ function capabilitiesOf(isCluster: boolean, beat: BeatOptions): Capabilities {
     payloadSearch: false,
     // On a Cluster a claim asks several nodes, one after the other.
     orderedCalls: isCluster ? 1 : 2,
+    orderedInserts: isCluster ? 1 : 2,
     settlesApart: false,
     threadLiveness: { module: beatModule(), options: beat },
     retention: { finishedMs: DEFAULTS.retentionFinishedRedisMs, failedMs: DEFAULTS.retentionFailedRedisMs },
