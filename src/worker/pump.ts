@@ -3,8 +3,8 @@
 // A settlement starts a call at once when none is under way; during a call settlements gather and go out together
 // with the next one (group commit). Where the store answers calls of a worker in order, a second call may follow
 // the first before its answer, if it is worth a call: then the store works on one while the jobs of the other run.
-// Where claims and settlements go to different servers they are apart: neither waits for the other, settlements keep
-// to one call at a time, and claims stop while too many of those are without an answer.
+// Where claims and settlements go to different servers they are apart: neither waits for the other, a second call of
+// settlements follows the first if it is worth one, and claims stop while too many of those are without an answer.
 // A call whose fate is unknown leaves its settlements to be sent again (they are idempotent) and makes the worker
 // suspect: before it claims again, and when nothing is under way any more, it asks the store what it holds and gives
 // back whatever it knows nothing about.
@@ -60,8 +60,10 @@ const BREATHE_EVERY_MS = 5
 const REPORTS_MAX = LIMITS.applyBatchMax / 2
 /** A call behind another one must bring this many settlements, or find a store that has jobs for every claim. */
 const WORTH_A_CALL = 32
-/** Endings without an answer, beyond which nothing more is claimed: they would run again after a crash. */
-const UNSETTLED_MAX = LIMITS.applyBatchMax
+/** The same where settlements are calls of their own: each is a commit. */
+const WORTH_A_COMMIT = 200
+/** Endings without an answer, beyond which nothing more is claimed apart from them: they would run again after a crash. */
+export const UNSETTLED_MAX = LIMITS.applyBatchMax * 1.5
 const NO_SETTLEMENTS: readonly Settlement[] = []
 
 export class Pump {
@@ -76,7 +78,7 @@ export class Pump {
   #settling = 0
   /** Asked for by the calls under way. */
   #asked = 0
-  /** The call under way keeps its order with one that follows it: both claim. */
+  /** The call under way keeps its order with one that follows it: both claim, or settle and bring no reports. */
   #mayFollow = false
   /** The last claim that was answered got all it asked for, and that was a lot. */
   #hasBacklog = false
@@ -150,7 +152,7 @@ export class Pump {
     const batch = this.#nextBatch()
     if (demand === null && batch.length === 0) return false
     // Reports and endings of one run keep their order, also when the first of two calls has to be made again.
-    this.#mayFollow = demand !== null && !batch.some(({ transition }) => transition.edge === 'report')
+    this.#mayFollow = demand !== null && hasNoReport(batch)
     this.#begin(() => this.#exchange(demand, batch, isBehind), demand, batch)
     return true
   }
@@ -165,13 +167,20 @@ export class Pump {
     return true
   }
 
-  // One at a time: reports and endings of one run keep their order, and the longer a call takes the more go with the next.
+  // Two at most, so that the store works on one while the other is made or made durable.
   #settleApart(): boolean {
-    if (this.#calls > this.#claims) return false
+    const underWay = this.#calls - this.#claims
+    const isBehind = underWay > 0
+    if (underWay > 1 || (isBehind && !this.#maySettleBehind())) return false
     const batch = this.#nextBatch()
     if (batch.length === 0) return false
-    this.#begin(() => this.#exchange(null, batch, false), null, batch)
+    this.#mayFollow = hasNoReport(batch)
+    this.#begin(() => this.#exchange(null, batch, isBehind), null, batch)
     return true
+  }
+
+  #maySettleBehind(): boolean {
+    return this.#mayFollow && this.#unsent.length === 0 && this.#waiting.length >= WORTH_A_COMMIT
   }
 
   #mayGoBehind(): boolean {
@@ -296,6 +305,10 @@ function takeEndings(line: Settlement[], batch: Settlement[], areReportsLeft: bo
   batch.push(...mayGo)
   const gone = new Set(mayGo)
   return line.filter((settlement) => !gone.has(settlement))
+}
+
+function hasNoReport(batch: readonly Settlement[]): boolean {
+  return !batch.some(({ transition }) => transition.edge === 'report')
 }
 
 function giveBack({ jobId, lease }: LeaseRef): Transition {

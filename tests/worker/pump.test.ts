@@ -8,7 +8,8 @@ import type { Transition, Verdict } from '../../src/core/transition.ts'
 import { createRuntime } from '../../src/runtime/runtime.ts'
 import type { ClaimReply, ClaimRequest, JobStore } from '../../src/store/ports.ts'
 import { JobRun } from '../../src/worker/job-run.ts'
-import { Pump } from '../../src/worker/pump.ts'
+import { Pump, UNSETTLED_MAX } from '../../src/worker/pump.ts'
+import type { Settlement } from '../../src/worker/pump.ts'
 import { Reports } from '../../src/worker/reports.ts'
 import { ManualClock } from '../conformance/manual-clock.ts'
 import { gate } from '../features/support.ts'
@@ -73,7 +74,7 @@ test('the end of a run never overtakes its report, however many end at once', as
 })
 
 /** A pump over a store whose claims and settlements are calls of their own; settlements wait until they are let go. */
-function apart() {
+function apart(reports: Settlement[] = []) {
   const clock = new ManualClock()
   const calls = { claims: 0, settled: [] as number[] }
   const settling = gate()
@@ -100,7 +101,7 @@ function apart() {
       isWanted = false
       return demand
     },
-    reports: () => [],
+    reports: () => reports.splice(0),
     onReportLost: () => undefined,
     onClaimed: () => undefined,
     onVerdict: () => undefined,
@@ -121,6 +122,7 @@ function apart() {
 const FACTS = { id: 'job' as JobId, lease: 1 as LeaseNumber, attemptCount: 0, maxAttempts: 1, crashCount: 0 }
 const ENDED = { outcome: { kind: 'done', result: null }, ranMs: 1, nowMs: 0 } as const
 const COMPLETED = decideOutcome(FACTS, ENDED, DEFAULT_POLICY, () => 0)
+const REPORT: Transition = { ...COMPLETED, edge: 'report' }
 
 test('apart, a claim does not wait for settlements, and those gather behind the one under way', async () => {
   const { calls, settling, pump, end, claim } = apart()
@@ -135,9 +137,33 @@ test('apart, a claim does not wait for settlements, and those gather behind the 
   expect(calls.settled).toEqual([2, 7])
 })
 
+test('apart, many settlements follow those under way in a second call, and no third', async () => {
+  const { calls, settling, pump, end, claim } = apart()
+  for (const count of [1, 199, 1, 500]) {
+    end(count)
+    await claim()
+  }
+  expect(calls.settled).toEqual([1, 200])
+  settling.open()
+  await pump.flushed()
+  expect(calls.settled).toEqual([1, 200, 500])
+})
+
+test('apart, a second call never goes beside reports', async () => {
+  const { calls, settling, pump, end, claim } = apart([{ run: null, transition: REPORT }])
+  end(1)
+  await claim()
+  end(500)
+  await claim()
+  expect(calls.settled).toEqual([2])
+  settling.open()
+  await pump.flushed()
+  expect(calls.settled).toEqual([2, 500])
+})
+
 test('apart, nothing more is claimed while too many endings are without an answer', async () => {
   const { calls, settling, pump, end, claim } = apart()
-  end(LIMITS.applyBatchMax)
+  end(UNSETTLED_MAX)
   await claim()
   const before = calls.claims
   end(1)
