@@ -4,6 +4,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { fill } from './backlog.ts'
 import { startClocks } from './clocks.ts'
+import type { Clocks } from './clocks.ts'
 import type { Crew } from './crew.ts'
 import { untilFinished } from './finish.ts'
 import { CAP_MS } from './scenario.ts'
@@ -38,6 +39,10 @@ export async function warmUp(stage: Stage, crew: Crew, jobs: number): Promise<nu
 async function workOff(stage: Stage, crew: Crew, handled: number): Promise<number> {
   const clocks = await startClocks({ stage, crew, isWorkHere: false })
   await crew.start()
+  return finish(stage, crew, clocks, handled)
+}
+
+async function finish(stage: Stage, crew: Crew, clocks: Clocks, handled: number): Promise<number> {
   const left = await untilFinished({ system: stage.system, crew, clocks, handled, capMs: CAP_MS })
   if (left > 0) throw new Error(`${left} jobs of the warm-up were not finished within ${CAP_MS / 1000} s`)
   return clocks.elapsedMs()
@@ -53,10 +58,22 @@ async function learnTheWay(system: OpenSystem): Promise<number> {
   throw new Error(`none of ${LEARN_MAX} jobs went to Redis`)
 }
 
-/** For what is measured while nobody works: the same, and the crew goes. */
-export async function warmUpProducers(stage: Stage, jobs: number): Promise<void> {
+/**
+ * For what is measured while nobody works: the same, then the very calls that will be measured for a second or so, and the
+ * crew goes. `rehearse` adds at most so many jobs within the time and answers how many it has added.
+ */
+export async function warmUpProducers(
+  stage: Stage,
+  jobs: number,
+  rehearse?: (most: number, withinMs: number) => Promise<number>,
+): Promise<void> {
   const crew = await stage.crew({ concurrency: CONCURRENCY })
-  await warmUp(stage, crew, jobs)
+  const handled = await warmUp(stage, crew, jobs)
+  if (rehearse !== undefined) {
+    const clocks = await startClocks({ stage, crew, isWorkHere: false })
+    const added = await rehearse(Math.min(SECOND_ROUND_MAX, jobs), SECOND_ROUND_S * 1000)
+    await finish(stage, crew, clocks, handled + added)
+  }
   await crew.stop()
   await crew.close()
 }

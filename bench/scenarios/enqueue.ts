@@ -1,5 +1,6 @@
 // How fast producers get jobs in while nobody works: one by one with 100 calls in flight, or in bulk. Somebody has worked before.
 import { startClocks } from '../clocks.ts'
+import { nowMs } from '../crew.ts'
 import { CAP_MS } from '../scenario.ts'
 import type { Measurement, Scenario, Stage } from '../scenario.ts'
 import { payload, payloads } from '../system.ts'
@@ -33,20 +34,27 @@ async function measureEnqueue(
   jobsPerCall: number,
   call: (stage: Stage, first: number, count: number) => Promise<void>,
 ): Promise<Measurement> {
-  await warmUpProducers(stage, jobs)
-  const clocks = await startClocks({ stage, isWorkHere: true })
-  let next = 0
-  let done = 0
-  const produce = async (): Promise<void> => {
-    while (next < jobs && clocks.elapsedMs() < CAP_MS) {
-      const first = next
-      const count = Math.min(jobsPerCall, jobs - first)
-      next += count
-      await call(stage, first, count)
-      done += count
+  const produceAll = async (most: number, isTimeOver: () => boolean): Promise<number> => {
+    let next = 0
+    let done = 0
+    const produce = async (): Promise<void> => {
+      while (next < most && !isTimeOver()) {
+        const first = next
+        const count = Math.min(jobsPerCall, most - first)
+        next += count
+        await call(stage, first, count)
+        done += count
+      }
     }
+    await Promise.all(Array.from({ length: callsInFlight }, produce))
+    return done
   }
-  await Promise.all(Array.from({ length: callsInFlight }, produce))
+  await warmUpProducers(stage, jobs, (most, withinMs) => {
+    const untilMs = nowMs() + withinMs
+    return produceAll(most, () => nowMs() >= untilMs)
+  })
+  const clocks = await startClocks({ stage, isWorkHere: true })
+  const done = await produceAll(jobs, () => clocks.elapsedMs() >= CAP_MS)
   clocks.stop()
   const values = await clocks.values(done)
   await checkDispatched(stage, done)

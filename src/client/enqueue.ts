@@ -55,8 +55,13 @@ export function createEnqueuer(parts: EnqueuerParts): Enqueuer {
   const inserterOf = createInserters(parts)
   const answer = createAnswer(parts)
 
-  async function insertOne(prepared: Prepared): Promise<EnqueueReply> {
-    return answer(prepared, await inserterOf(prepared.connection).one(prepared.job))
+  /** Not async: a promise more per call was a tenth of the time of a call. */
+  function insertOne(prepared: Prepared | Promise<Prepared>): Promise<EnqueueReply> {
+    // Not awaited when it is there: calls of one tick must still meet in one insert.
+    if (prepared instanceof Promise) return prepared.then(insertOne)
+    return inserterOf(prepared.connection)
+      .one(prepared.job)
+      .then((result) => answer(prepared, result))
   }
 
   async function insertMany(prepared: readonly Prepared[], what: string): Promise<readonly EnqueueReply[]> {
@@ -77,13 +82,10 @@ export function createEnqueuer(parts: EnqueuerParts): Enqueuer {
     connectionOf: (named) => parts.connections.ofJob(registry.resolve(named)),
     async one(named, input, options, extras) {
       const job = registry.resolve(named)
-      const innermost = async (call: EnqueueCall): Promise<EnqueueReply> => {
-        const prepared = parts.prepare(call.job, call.input, call.options, extras)
-        // Not awaited when it is there: calls of one tick must still meet in one insert.
-        return insertOne(prepared instanceof Promise ? await prepared : prepared)
-      }
-      const call: EnqueueCall = { job, input, options: options ?? {} }
-      return handleOf(job, await (middleware.length === 0 ? innermost(call) : compose(middleware, innermost)(call)))
+      if (middleware.length === 0) return handleOf(job, await insertOne(parts.prepare(job, input, options, extras)))
+      const innermost = async (call: EnqueueCall): Promise<EnqueueReply> =>
+        insertOne(parts.prepare(call.job, call.input, call.options, extras))
+      return handleOf(job, await compose(middleware, innermost)({ job, input, options: options ?? {} }))
     },
     async many(lines, what = 'one bulk call') {
       if (!Array.isArray(lines)) throw invalidOption('enqueueMany()', lines, 'an array of [job, input, options?]')

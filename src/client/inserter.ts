@@ -38,8 +38,8 @@ interface Waiting {
 }
 
 const FLUSH_JOBS_MAX = 1_000
-/** So many calls are worth a flush of their own while the one before is under way. */
-const EARLY_FLUSH_JOBS = 32
+/** Fewer calls than this wait for the flush under way to be answered. */
+const WORTH_MIN = 32
 const FLUSH_CHARS_MAX = 4 * 1024 * 1024
 /** Callers who wait for a store that does not answer; beyond it they are told at once. */
 const WAITING_MAX = 100_000
@@ -49,13 +49,17 @@ interface Line {
   waiting: Waiting[]
   /** Flushes that the store has not answered yet, with the one that is due at the end of this tick. */
   underWay: number
+  /** Calls that wait or are under way. */
+  unanswered: number
+  /** So many calls are worth a flush of their own while another is under way. */
+  worth: number
 }
 
 export class Inserter {
   readonly #parts: InserterParts
   // A job with a key, a group or a limit may have to wait for somebody's lock: those that need none do not wait with it.
-  readonly #plain: Line = { waiting: [], underWay: 0 }
-  readonly #keyed: Line = { waiting: [], underWay: 0 }
+  readonly #plain = newLine()
+  readonly #keyed = newLine()
 
   constructor(parts: InserterParts) {
     this.#parts = parts
@@ -105,10 +109,11 @@ export class Inserter {
     }
     return new Promise((resolve, reject) => {
       line.waiting.push({ job, resolve, reject })
+      line.unanswered += 1
       if (line.underWay === 0) {
         line.underWay = 1
         queueMicrotask(() => void this.#flushAll(line))
-      } else if (line.waiting.length >= EARLY_FLUSH_JOBS && line.underWay < this.#parts.insertsMax) {
+      } else if (line.waiting.length >= line.worth && line.underWay < this.#parts.insertsMax) {
         line.underWay += 1
         void this.#flushAll(line)
       }
@@ -116,24 +121,34 @@ export class Inserter {
   }
 
   async #flushAll(line: Line): Promise<void> {
-    for (let flush = takeFlush(line); flush.length > 0; flush = takeFlush(line)) await this.#settle(flush)
+    for (let flush = takeFlush(line); flush.length > 0; flush = takeFlush(line)) {
+      // Producers that wait for their answers keep so many calls unanswered: two halves of them take turns.
+      line.worth = Math.max(WORTH_MIN, line.unanswered >> 1)
+      await this.#settle(line, flush)
+    }
     line.underWay -= 1
   }
 
   /** Never rejects. One job that the store cannot take must not fail the calls it travelled with. */
-  async #settle(flush: readonly Waiting[]): Promise<void> {
+  async #settle(line: Line, flush: readonly Waiting[]): Promise<void> {
     try {
       const results = await this.#insert(flush.map(({ job }) => job))
+      line.unanswered -= flush.length
       for (const [index, call] of flush.entries()) call.resolve(results[index]!)
     } catch (error) {
       if (flush.length === 1 || !concernsOne(error) || this.#parts.insideTransaction) {
+        line.unanswered -= flush.length
         for (const call of flush) call.reject(error)
         return
       }
       const half = flush.length >> 1
-      await Promise.all([this.#settle(flush.slice(0, half)), this.#settle(flush.slice(half))])
+      await Promise.all([this.#settle(line, flush.slice(0, half)), this.#settle(line, flush.slice(half))])
     }
   }
+}
+
+function newLine(): Line {
+  return { waiting: [], underWay: 0, unanswered: 0, worth: WORTH_MIN }
 }
 
 /** A lock that somebody holds, or a value that the store does not take: one job of many may be the cause. */
