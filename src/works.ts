@@ -8,7 +8,7 @@ import { MillraceError } from './core/errors.ts'
 import { DEFAULTS, LIMITS } from './core/limits.ts'
 import { checkInteger, checkKnownOptions, checkName, invalidOption } from './core/names.ts'
 import type { SystemPolicy } from './core/policy.ts'
-import { MAINTENANCE_TIMES, createMaintenance } from './maintenance/maintenance.ts'
+import { createMaintenance, timesFor } from './maintenance/maintenance.ts'
 import { checkRetention } from './maintenance/retention-options.ts'
 import type { RetentionOptions } from './maintenance/retention-options.ts'
 import type { Runtime } from './runtime/runtime.ts'
@@ -169,8 +169,7 @@ export class Works {
     const { registry, connections, hub } = internals
     const backend = connections.backend(connection)
     const service = createMaintenance({
-      ...MAINTENANCE_TIMES,
-      workerTtlMs,
+      ...timesFor(workerTtlMs),
       retention: checkRetention(retention, backend.capabilities.retention),
       runtime,
       backend,

@@ -15,6 +15,14 @@ export const MAINTENANCE_TIMES = {
   leaderTtlMs: DEFAULTS.leaderTtlMs,
 } as const
 
+const LEADER_TTL_MIN_MS = 2_000
+
+/** Who asks for a shorter ttl wants lost work back soon: when a worker dies that also leads, the next leader must be there first. */
+export function timesFor(workerTtlMs: number): Pick<MaintenanceOptions, 'periodMs' | 'workerTtlMs' | 'leaderTtlMs'> {
+  if (workerTtlMs >= DEFAULTS.workerTtlMs) return { ...MAINTENANCE_TIMES, workerTtlMs }
+  return { ...MAINTENANCE_TIMES, workerTtlMs, leaderTtlMs: Math.max(workerTtlMs * 0.75, LEADER_TTL_MIN_MS) }
+}
+
 /** How long the services of a backend may be without a leader. */
 const UPKEEP_TTL_MS = 3_000
 

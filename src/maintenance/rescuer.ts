@@ -18,10 +18,16 @@ type Decide = (
   due: readonly DueJob[],
 ) => readonly (readonly Transition[])[] | Promise<readonly (readonly Transition[])[]>
 
+const LOOK_MIN_MS = 100
+
+/** A short ttl needs a closer look: a death is found one or two looks later, and a pause of half a ttl starts the watch anew. */
+function lookEveryMs({ periodMs, workerTtlMs }: MaintenanceOptions): number {
+  return Math.min(periodMs, Math.max(workerTtlMs / 20, LOOK_MIN_MS), workerTtlMs / 4)
+}
+
 export function createRescuer(options: MaintenanceOptions, isLeading: () => boolean): Service {
   const { runtime, backend, workerTtlMs } = options
-  // A short ttl needs a closer look: a pause of half a ttl between two looks starts the watch anew.
-  const periodMs = Math.min(options.periodMs, workerTtlMs / 4)
+  const periodMs = lookEveryMs(options)
   const { clock, logger } = runtime
   let watch = EMPTY_WATCH
 

@@ -85,7 +85,7 @@ export async function openStage(servers: Servers, backend: ChaosBackend): Promis
     return worker
   }
   const startMore = async (): Promise<FaultProcess> => {
-    const load = { jobsMax: 200_000, longEvery: 25, longMs: 1_500, dieAt: 'hybrid.before-push' } as const
+    const load = { jobsMax: 200_000, longEvery: 50, longMs: 1_500, dieAt: 'hybrid.before-push' } as const
     const producer = await startProducer(books, { ...stores, ...load })
     producers.push(producer)
     return producer

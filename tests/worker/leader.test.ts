@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { backendOver } from '../../src/backends/memory/backend.ts'
 import { World } from '../../src/backends/memory/world.ts'
 import { createLeader } from '../../src/maintenance/leader.ts'
+import { timesFor } from '../../src/maintenance/maintenance.ts'
 import { createRuntime } from '../../src/runtime/runtime.ts'
 import { ManualClock } from '../conformance/manual-clock.ts'
 
@@ -68,4 +69,16 @@ test('H3 a leader that gave way leads at once when it can do the work again', as
   await clock.advance(TTL_MS / 8)
   expect(who()).toEqual([0])
   await stop()
+})
+
+test('a leader that dies with its worker is replaced before that worker is found dead, where the ttl is short', () => {
+  const worstMs = (ttlMs: number): number => {
+    const { leaderTtlMs } = timesFor(ttlMs)
+    // The lease lapses, and who does not lead asks every quarter of it, a quarter more or less.
+    return leaderTtlMs + (leaderTtlMs / 4) * 1.25
+  }
+  expect(worstMs(5_000)).toBeLessThan(5_000)
+  expect(worstMs(10_000)).toBeLessThan(15_000)
+  expect(timesFor(60_000).leaderTtlMs).toBe(10_000)
+  expect(timesFor(100).leaderTtlMs).toBe(2_000)
 })
