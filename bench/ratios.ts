@@ -29,7 +29,7 @@ const IS_COMPARED: Readonly<Record<string, (row: Row) => boolean>> = {
 export function ratiosOf(rows: readonly Row[]): readonly Ratio[] {
   return rows.flatMap((own) => {
     const isCompared = IS_COMPARED[own.backend]
-    if (own.system !== OURS || isCompared === undefined) return []
+    if (own.system !== OURS || isCompared === undefined || METRICS[own.metric].better === 'neither') return []
     return rows
       .filter(isCompared)
       .filter(({ scenario, metric }) => scenario === own.scenario && metric === own.metric)

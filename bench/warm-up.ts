@@ -9,8 +9,6 @@ import type { Crew } from './crew.ts'
 import { untilFinished } from './finish.ts'
 import { CAP_MS } from './scenario.ts'
 import type { Stage } from './scenario.ts'
-import { payload } from './system.ts'
-import type { OpenSystem } from './system.ts'
 
 const JOBS_MAX = 2000
 /** The second round is what the rate of the first makes of this time. */
@@ -28,7 +26,7 @@ export async function warmUp(stage: Stage, crew: Crew, jobs: number): Promise<nu
   await fill(stage, first)
   const perS = first / ((await workOff(stage, crew, first)) / 1000)
   await crew.stop()
-  const learning = stage.system.dispatch === undefined ? 0 : await learnTheWay(stage.system)
+  const learning = stage.system.dispatch === undefined ? 0 : await learnTheWay(stage)
   const second = Math.min(Math.ceil(perS * SECOND_ROUND_S), SECOND_ROUND_MAX, jobs)
   await fill(stage, second)
   await workOff(stage, crew, first + learning + second)
@@ -49,7 +47,7 @@ async function finish(stage: Stage, crew: Crew, clocks: Clocks, handled: number)
 }
 
 /** A producer hears of the way through Redis, and of the room there, with calls that go to PostgreSQL. How many it took. */
-async function learnTheWay(system: OpenSystem): Promise<number> {
+async function learnTheWay({ system, payload }: Stage): Promise<number> {
   for (let jobs = 1; jobs <= LEARN_MAX; jobs += 1) {
     await system.enqueue(payload(jobs))
     if ((await system.dispatch!.count()) > 0) return jobs

@@ -29,13 +29,31 @@ export function drain(concurrency: number, processes = 1): Scenario {
   }
 }
 
-interface DrainOptions {
+export const drainSlowLink: Scenario = {
+  ...drain(100),
+  name: 'drain-100-1ms',
+  says: 'drain-100 with 1 ms added to every round trip to the servers, by a proxy in a process of its own',
+  // What lives in memory has no network.
+  jobs: { redis: 50_000, postgres: 50_000 },
+  addedMs: 1,
+}
+
+export const drainLarge: Scenario = {
+  ...drain(100),
+  name: 'drain-100-8k',
+  says: 'drain-100 with 8 KiB of payload',
+  jobs: { memory: 50_000, redis: 20_000, postgres: 20_000 },
+  bodyBytes: 8192,
+}
+
+export interface DrainOptions {
   readonly concurrency: number
   readonly processes: number
   readonly isAnalysed: boolean
+  readonly handlerMs?: number
 }
 
-async function measureDrain(stage: Stage, jobs: number, options: DrainOptions): Promise<Measurement> {
+export async function measureDrain(stage: Stage, jobs: number, options: DrainOptions): Promise<Measurement> {
   const { system, database } = stage
   const crew = await stage.crew(options)
   const before = await warmUp(stage, crew, jobs)
@@ -46,6 +64,6 @@ async function measureDrain(stage: Stage, jobs: number, options: DrainOptions): 
   const clocks = await startClocks({ stage, crew, isWorkHere: false })
   await crew.start()
   const left = await untilFinished({ system, crew, clocks, handled: before + jobs, capMs: CAP_MS })
-  const values = await clocks.values(jobs - left)
+  const values = { ...(await clocks.values(jobs - left)), ...(stage.link && { link_ms: await stage.link.meanMs() }) }
   return { values, ...(left > 0 && { cappedAtJobs: jobs - left }) }
 }

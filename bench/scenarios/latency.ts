@@ -6,7 +6,6 @@ import { startClocks } from '../clocks.ts'
 import { nowMs } from '../crew.ts'
 import type { Measurement, Scenario, Stage } from '../scenario.ts'
 import { percentile } from '../stats.ts'
-import { payload } from '../system.ts'
 
 const CONCURRENCY = 10
 /** The last jobs may start this long after the last call. */
@@ -39,7 +38,7 @@ interface Timetable {
 }
 
 async function measureLatency(stage: Stage, { jobs, everyMs, warmUp, warmUpEveryMs }: Timetable): Promise<Measurement> {
-  const { system } = stage
+  const { system, payload } = stage
   const crew = await stage.crew({ concurrency: CONCURRENCY, isTimed: true })
   await crew.start()
   const calledMs: number[] = []
