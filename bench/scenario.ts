@@ -46,6 +46,10 @@ export interface Scenario {
   readonly aim: Aim
   /** Unless `--jobs` says otherwise, by what keeps them; absent: it cannot be played there. */
   readonly jobs: Readonly<Partial<Record<Keeper, number>>>
+  /** What a measurement takes with that number of jobs, without what is around every one; see estimate.ts. */
+  readonly seconds: Readonly<Partial<Record<Keeper, number>>>
+  /** Measured only with `--full`, or when `--scenario` names it. */
+  readonly isFullOnly?: true
   /** The most it takes, whatever `--jobs` says; absent: no bound of its own. */
   readonly jobsMax?: number
   /** Of the body of a payload, if it is not the usual one. */
@@ -72,4 +76,4 @@ export interface Stage {
 }
 
 /** How long a measurement goes on at most. What is done by then gives the rate, and the report says so. */
-export const CAP_MS = 15_000
+export const CAP_MS = 5_000

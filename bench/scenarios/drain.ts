@@ -8,12 +8,16 @@ import { CAP_MS } from '../scenario.ts'
 import type { Measurement, Scenario, Stage } from '../scenario.ts'
 import { checkDispatched, warmUp } from '../warm-up.ts'
 
+const JOBS = 50_000
+
 /** The same in the first minute of a database, before anybody has analysed its tables; nothing else differs. */
 export const drainFresh: Scenario = {
   name: 'drain-100-fresh',
   says: 'drain-100 on tables that nobody has analysed, as in the first minute after a deployment',
   aim: 'throughput',
-  jobs: { postgres: 100_000 },
+  jobs: { postgres: JOBS },
+  seconds: { postgres: 9 },
+  isFullOnly: true,
   run: (stage, jobs) => measureDrain(stage, jobs, { concurrency: 100, processes: 1, isAnalysed: false }),
 }
 
@@ -24,7 +28,9 @@ export function drain(concurrency: number, processes = 1): Scenario {
     says: `work off a backlog of no-op jobs, concurrency ${concurrency}${each}`,
     aim: 'throughput',
     // Several processes cannot share a memory.
-    jobs: { ...(processes === 1 && { memory: 200_000 }), redis: 100_000, postgres: 100_000 },
+    jobs: { ...(processes === 1 && { memory: 200_000 }), redis: JOBS, postgres: JOBS },
+    seconds: { memory: 4, redis: 7, postgres: 8 },
+    ...((concurrency !== 100 || processes > 1) && { isFullOnly: true }),
     run: (stage, jobs) => measureDrain(stage, jobs, { concurrency, processes, isAnalysed: true }),
   }
 }
@@ -35,6 +41,7 @@ export const drainSlowLink: Scenario = {
   says: 'drain-100 with 1 ms added to every round trip to the servers, by a proxy in a process of its own',
   // What lives in memory has no network.
   jobs: { redis: 50_000, postgres: 50_000 },
+  isFullOnly: true,
   addedMs: 1,
 }
 
@@ -43,6 +50,7 @@ export const drainLarge: Scenario = {
   name: 'drain-100-8k',
   says: 'drain-100 with 8 KiB of payload',
   jobs: { memory: 50_000, redis: 20_000, postgres: 20_000 },
+  isFullOnly: true,
   bodyBytes: 8192,
 }
 

@@ -14,6 +14,7 @@ export const enqueueSingle: Scenario = {
   says: `one job per call, ${IN_FLIGHT} calls in flight`,
   aim: 'enqueue',
   jobs: { memory: 200_000, redis: 100_000, postgres: 20_000 },
+  seconds: { memory: 6, redis: 7, postgres: 8 },
   run: (stage, jobs) =>
     measureEnqueue(stage, jobs, IN_FLIGHT, 1, ({ system, payload }, first) => system.enqueue(payload(first))),
 }
@@ -22,7 +23,8 @@ export const enqueueBulk: Scenario = {
   name: `enqueue-bulk-${BULK}`,
   says: `${BULK} jobs per call, one call in flight`,
   aim: 'enqueue',
-  jobs: { memory: 200_000, redis: 100_000, postgres: 100_000 },
+  jobs: { memory: 200_000, redis: 100_000, postgres: 50_000 },
+  seconds: { memory: 6, redis: 7, postgres: 7 },
   run: (stage, jobs) =>
     measureEnqueue(stage, jobs, 1, BULK, (stage, first, count) =>
       stage.system.enqueueMany(payloadsOf(stage, first, count)),
@@ -34,6 +36,7 @@ export const enqueueLarge: Scenario = {
   name: `${enqueueSingle.name}-8k`,
   says: `${enqueueSingle.says}, 8 KiB of payload`,
   jobs: { memory: 50_000, redis: 20_000, postgres: 10_000 },
+  isFullOnly: true,
   bodyBytes: 8192,
 }
 

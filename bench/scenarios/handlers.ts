@@ -13,6 +13,8 @@ export function handlers(processes: number): Scenario {
     says: `work off jobs whose handlers take ${HANDLER_MS} ms, concurrency ${CONCURRENCY}${each}`,
     aim: 'handlers',
     jobs: { ...(processes === 1 && { memory: 4000 }), redis: 4000, postgres: 4000 },
+    seconds: { memory: 8, redis: 8 / processes, postgres: 9 / processes },
+    isFullOnly: true,
     run: (stage, jobs) =>
       measureDrain(stage, jobs, {
         concurrency: CONCURRENCY,

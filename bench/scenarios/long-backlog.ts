@@ -20,6 +20,8 @@ export const longBacklog: Scenario = {
   says: `work off a tenth of a backlog of 1 000 000 no-op jobs, concurrency ${CONCURRENCY}, and the ratio to a backlog of just that tenth`,
   aim: 'throughput',
   jobs: { redis: 100_000, postgres: 100_000 },
+  seconds: { redis: 50, postgres: 55 },
+  isFullOnly: true,
   async run(stage, jobs) {
     const crew = await stage.crew({ concurrency: CONCURRENCY })
     const before = await warmUp(stage, crew, jobs)

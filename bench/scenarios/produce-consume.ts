@@ -18,6 +18,8 @@ export const produceConsume: Scenario = {
   says: `produce in bulk of ${BULK} and work, concurrency ${CONCURRENCY}, at the same time`,
   aim: 'throughput',
   jobs: { memory: 200_000, redis: 50_000, postgres: 50_000 },
+  seconds: { memory: 6, redis: 6, postgres: 7 },
+  isFullOnly: true,
   async run(stage, jobs) {
     const { system } = stage
     const crew = await stage.crew({ concurrency: CONCURRENCY })
