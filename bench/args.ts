@@ -4,9 +4,9 @@ import { BACKENDS } from './backends.ts'
 import { SCENARIOS, SYSTEMS } from './catalogue.ts'
 import { START_S, estimateS, inWords } from './estimate.ts'
 import type { Plan } from './journal.ts'
+import { METHOD } from './method.ts'
 import { allTargets, cellsOf, scenarioOf, targetsOf, usualScenarios } from './plan.ts'
 import type { Target } from './plan.ts'
-import { CAP_MS } from './scenario.ts'
 
 export type Command =
   | { readonly kind: 'help' }
@@ -45,15 +45,8 @@ Scenarios:
 ${SCENARIOS.map(({ name, says, isFullOnly }) => `${isFullOnly ? ' ' : '*'} ${name.padEnd(26)}  ${says}`).join('\n')}
 
 How it measures:
-  The first use installs the peers into bench/peers. The benchmark starts its own PostgreSQL and Redis; every
-  measurement gets a fresh database and fresh processes, all on the same Node. Systems take turns within a scenario,
-  so that they share the moods of the machine. Before the clocks start some 2000 jobs are worked off, so that nothing
-  is new, in every scenario and system; before a backlog is worked off its tables are analysed, as autovacuum would do
-  (not in drain-100-fresh, which differs in nothing else), and a rewrite of the log of Redis that it caused is over. On
-  the hybrid a run fails when its jobs did not go through Redis. A job counts as finished when the store says so.
-  Where 1 ms is added to the network, a proxy holds back what the system sends, not the answers; it shares the machine,
-  and link_ms is what it has really added. A run stops after ${CAP_MS / 1000} s; its rate is then that of the jobs done so far, and the
-  table says so. Results are written after every measurement; 'npm run bench:docs -- FILE' makes docs/benchmarks.md of them.
+${METHOD.map((sentence) => `  - ${sentence}`).join('\n')}
+  - Results are written after every measurement; 'npm run bench:docs -- FILE' makes docs/benchmarks.md of them.
 
 Examples:
   npm run bench -- --scenario drain-100 --runs 5
