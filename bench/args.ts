@@ -2,14 +2,17 @@
 import { parseArgs } from 'node:util'
 import { BACKENDS } from './backends.ts'
 import { SCENARIOS, SYSTEMS } from './catalogue.ts'
-import { allTargets, cellsOf, scenarioOf, targetsOf } from './plan.ts'
-import type { Cell, Target } from './plan.ts'
-import { CAP_MS } from './scenario.ts'
+import { START_S, estimateS, inWords } from './estimate.ts'
+import type { Plan } from './journal.ts'
+import { METHOD } from './method.ts'
+import { allTargets, cellsOf, scenarioOf, targetsOf, usualScenarios } from './plan.ts'
+import type { Target } from './plan.ts'
 
 export type Command =
   | { readonly kind: 'help' }
   | { readonly kind: 'wrong'; readonly message: string }
-  | { readonly kind: 'run'; readonly cells: readonly Cell[]; readonly runs: number; readonly json: string | undefined }
+  | { readonly kind: 'run'; readonly plan: Plan; readonly json: string | undefined }
+  | { readonly kind: 'resume'; readonly file: string }
 
 const RUNS_DEFAULT = 3
 const RUNS_MAX = 1000
@@ -21,10 +24,15 @@ Measures Millrace and its peers on this machine, in turns, under the same durabi
 
   --only SYSTEM[:BACKEND],…   measure only these systems
   --scenario NAME,…           run only these scenarios
+  --full                      run all scenarios, not only those marked with *
   --runs N                    runs per system and scenario (default ${RUNS_DEFAULT}); medians are reported
   --jobs N                    jobs per run instead of the default of the scenario
-  --json FILE                 write the results as JSON
+  --json FILE                 where the results go (default: a new file in bench/results)
+  --resume FILE               go on with a benchmark that was interrupted, or whose measurements failed
   --help                      show this
+
+Without options the scenarios marked with * are measured on all systems, in about ${inWords(usualS())} on 2 cores;
+--full takes about ${inWords(usualS(true))}. The estimate for what was asked is printed at the start.
 
 Systems:
 ${Object.entries(SYSTEMS)
@@ -34,16 +42,11 @@ ${Object.entries(SYSTEMS)
   (on request: measured only when --only names it)
 
 Scenarios:
-${SCENARIOS.map(({ name, says }) => `  ${name.padEnd(26)}  ${says}`).join('\n')}
+${SCENARIOS.map(({ name, says, isFullOnly }) => `${isFullOnly ? ' ' : '*'} ${name.padEnd(26)}  ${says}`).join('\n')}
 
 How it measures:
-  The first use installs the peers into bench/peers. The benchmark starts its own PostgreSQL and Redis; every
-  measurement gets a fresh database and fresh processes, all on the same Node. Systems take turns within a scenario,
-  so that they share the moods of the machine. Before the clocks start some 2000 jobs are worked off, so that nothing
-  is new, in every scenario and system; before a backlog is worked off its tables are analysed, as autovacuum would do
-  (not in drain-100-fresh, which differs in nothing else), and a rewrite of the log of Redis that it caused is over. On
-  the hybrid a run fails when its jobs did not go through Redis. A job counts as finished when the store says so.
-  A run stops after ${CAP_MS / 1000} s; its rate is then that of the jobs done so far, and the table says so.
+${METHOD.map((sentence) => `  - ${sentence}`).join('\n')}
+  - Results are written after every measurement; 'npm run bench:docs -- FILE' makes docs/benchmarks.md of them.
 
 Examples:
   npm run bench -- --scenario drain-100 --runs 5
@@ -51,7 +54,7 @@ Examples:
   npm run bench -- --only millrace:redis,bullmq:redis,bee-queue:redis --scenario drain-100
   npm run bench -- --only bullmq:redis,bullmq:redis-no-aof     what the log of Redis costs
   npm run bench -- --only graphile-worker-tuned,pg-boss --scenario latency-idle,latency-500 --json latency.json
-  npm run bench -- --runs 1 --jobs 5000                        a quick look at everything`
+  npm run bench -- --full --runs 1 --jobs 5000                 a quick look at everything`
 
 export function parseCommand(argv: readonly string[]): Command {
   try {
@@ -63,21 +66,36 @@ export function parseCommand(argv: readonly string[]): Command {
         runs: { type: 'string' },
         jobs: { type: 'string' },
         json: { type: 'string' },
+        full: { type: 'boolean' },
+        resume: { type: 'string' },
         help: { type: 'boolean', short: 'h' },
       },
     })
     if (values.help) return { kind: 'help' }
+    if (values.resume !== undefined) return resume(values.resume, Object.keys(values))
     const jobs = values.jobs === undefined ? undefined : count('--jobs', values.jobs, JOBS_MAX)
     const runs = values.runs === undefined ? RUNS_DEFAULT : count('--runs', values.runs, RUNS_MAX)
     if (values.json === '') throw new Error('--json needs the name of a file')
     const targets = values.only === undefined ? allTargets() : list('--only', values.only).flatMap(targetsOf)
-    const scenarios = values.scenario === undefined ? SCENARIOS : list('--scenario', values.scenario).map(scenarioOf)
+    const scenarios =
+      values.scenario === undefined ? usualScenarios(values.full) : list('--scenario', values.scenario).map(scenarioOf)
     const cells = cellsOf(targets, scenarios, jobs)
     if (cells.length === 0) throw new Error(`--scenario ${values.scenario}: cannot be played on ${backendsOf(targets)}`)
-    return { kind: 'run', cells, runs, json: values.json }
+    return { kind: 'run', plan: { cells, runs }, json: values.json }
   } catch (error) {
     return { kind: 'wrong', message: error instanceof Error ? error.message : String(error) }
   }
+}
+
+function resume(file: string, flags: readonly string[]): Command {
+  if (file === '') throw new Error('--resume needs the name of a file')
+  if (flags.length > 1) throw new Error('--resume goes on with the plan of its file: it takes no other option')
+  return { kind: 'resume', file }
+}
+
+/** Of a benchmark without options. */
+function usualS(isFull?: boolean): number {
+  return START_S + RUNS_DEFAULT * estimateS(cellsOf(allTargets(), usualScenarios(isFull), undefined))
 }
 
 function backendsOf(targets: readonly Target[]): string {

@@ -1,9 +1,11 @@
 // Jobs that wait before a measurement begins.
+import { nowMs } from './crew.ts'
 import type { Stage } from './scenario.ts'
-import { payloads } from './system.ts'
+import type { Payload } from './system.ts'
 
-/** The most that one bulk call takes. */
+/** The most that one bulk call takes, and the most bytes of bodies. */
 const BULK_MAX = 10_000
+const BULK_BYTES_MAX = 8 * 2 ** 20
 
 /**
  * Adds jobs while nobody works, and makes sure that the store will tell when they are done. Who measures analyses the
@@ -11,12 +13,28 @@ const BULK_MAX = 10_000
  * server for a job, which is true of a database that is seconds old and of no other. For the same reason a rewrite of the
  * log of Redis, set off by so many jobs at once, is over when this resolves.
  */
-export async function fill({ system, redis }: Stage, jobs: number): Promise<void> {
+export async function fill(stage: Stage, jobs: number): Promise<void> {
+  await fillWithin(stage, jobs, Infinity)
+}
+
+/** The same, but begins no further call when the time is over. Answers how many were added. */
+export async function fillWithin(stage: Stage, jobs: number, withinMs: number): Promise<number> {
+  const { system, redis } = stage
   const before = await system.unfinished()
-  for (let first = 0; first < jobs; first += BULK_MAX) {
-    await system.enqueueMany(payloads(first, Math.min(BULK_MAX, jobs - first)))
+  const bulk = Math.min(BULK_MAX, Math.floor(BULK_BYTES_MAX / stage.payload(0).body.length))
+  const untilMs = nowMs() + withinMs
+  let sent = 0
+  while (sent < jobs && nowMs() < untilMs) {
+    const count = Math.min(bulk, jobs - sent)
+    await system.enqueueMany(payloadsOf(stage, sent, count))
+    sent += count
   }
   const added = (await system.unfinished()) - before
-  if (added !== jobs) throw new Error(`the store says that ${added} jobs are new, not the ${jobs} that were added`)
+  if (added !== sent) throw new Error(`the store says that ${added} jobs are new, not the ${sent} that were added`)
   await redis?.settle()
+  return added
+}
+
+export function payloadsOf({ payload }: Stage, first: number, count: number): readonly Payload[] {
+  return Array.from({ length: count }, (_, index) => payload(first + index))
 }

@@ -1,11 +1,13 @@
 // Everything that can be measured. A system is loaded only in the process that measures it, so that one
 // peer's client never weighs on another's numbers.
 import type { Scenario } from './scenario.ts'
-import { drain, drainFresh } from './scenarios/drain.ts'
-import { enqueueBulk, enqueueSingle } from './scenarios/enqueue.ts'
+import { drain, drainFresh, drainLarge, drainSlowLink } from './scenarios/drain.ts'
+import { enqueueBulk, enqueueLarge, enqueueSingle } from './scenarios/enqueue.ts'
 import { footprint } from './scenarios/footprint.ts'
+import { handlers } from './scenarios/handlers.ts'
 import { heldTransaction } from './scenarios/held-transaction.ts'
 import { latency500, latencyIdle } from './scenarios/latency.ts'
+import { longBacklog } from './scenarios/long-backlog.ts'
 import { produceConsume } from './scenarios/produce-consume.ts'
 import { POOL_SIZE } from './system.ts'
 import type { System } from './system.ts'
@@ -13,11 +15,19 @@ import type { System } from './system.ts'
 export const SCENARIOS: readonly Scenario[] = [
   enqueueSingle,
   enqueueBulk,
+  enqueueLarge,
   drain(1),
+  drain(1, 2),
   drain(10),
+  drain(10, 2),
   drain(100),
   drain(100, 2),
   drainFresh,
+  drainSlowLink,
+  drainLarge,
+  longBacklog,
+  handlers(1),
+  handlers(2),
   produceConsume,
   latencyIdle,
   latency500,
@@ -56,6 +66,7 @@ export const SYSTEMS: Readonly<Record<string, SystemEntry>> = {
     backends: ['postgres'],
     settings:
       'work: batches of 1000 × 2 workers whatever the concurrency, listen/notify, burstWhenBatchFull; ' +
+      'handlers that take time: batches of 100 × 2 workers, which share the concurrency; ' +
       `latency: batches of 1000 × 1 worker, listen/notify; enqueue: no notify; pool ${POOL_SIZE}`,
     package: 'pg-boss',
     load: async () => (await import('./systems/pg-boss.ts')).pgBoss,

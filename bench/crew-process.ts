@@ -7,7 +7,7 @@ import type { OpenSystem, RunningWorker } from './system.ts'
 
 const TELL_MS = 5
 
-let tally = new Tally(false)
+let tally = new Tally({})
 let concurrency = 1
 let system: OpenSystem | undefined
 let worker: RunningWorker | undefined
@@ -17,7 +17,7 @@ async function answer(call: Call): Promise<unknown> {
   switch (call.kind) {
     case 'open':
       concurrency = call.options.concurrency
-      tally = new Tally(call.options.isTimed ?? false)
+      tally = new Tally(call.options)
       system = await (await SYSTEMS[call.system]!.load()).open(call.place)
       return undefined
     case 'start':

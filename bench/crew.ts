@@ -2,8 +2,9 @@
 // production; a system in memory can only work where its jobs are, in this process.
 import { fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
+import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { OpenSystem, Place, RunningWorker } from './system.ts'
+import type { OpenSystem, Place, RunningWorker, WorkOptions } from './system.ts'
 
 export interface Crew {
   /** Whether it works in this process, so that its processor time is ours. */
@@ -14,8 +15,8 @@ export interface Crew {
   stop(): Promise<void>
   /** Resolves when handlers were started so many times in all; false when the time was over before. */
   handled(count: number, withinMs: number): Promise<boolean>
-  /** Processor time of the worker processes so far. */
-  cpuUs(): Promise<number>
+  /** Processor time of each worker process so far. */
+  cpuUs(): Promise<readonly number[]>
   /** When each job was started, by `seq`, on the clock of `nowMs`; asked once, at the end. */
   starts(): Promise<ReadonlyMap<number, number>>
   close(): Promise<void>
@@ -38,6 +39,8 @@ export interface CrewOptions {
   readonly processes?: number
   /** Whether to remember when each job started. */
   readonly isTimed?: boolean
+  /** How long a handler waits after its start; default: it does not. */
+  readonly handlerMs?: number
 }
 
 /** Milliseconds on the monotonic clock of the machine, which all processes share. */
@@ -48,18 +51,25 @@ export function nowMs(): number {
 /** Counts handler starts and, if asked, remembers when they were. */
 export class Tally {
   readonly starts: (readonly [seq: number, atMs: number])[] = []
-  readonly onStart: (seq: number) => void
+  readonly onStart: WorkOptions['onStart']
   count = 0
 
-  constructor(isTimed: boolean) {
-    this.onStart = isTimed
-      ? (seq) => {
+  constructor({ isTimed = false, handlerMs }: Pick<CrewOptions, 'isTimed' | 'handlerMs'>) {
+    const note = isTimed
+      ? (seq: number): void => {
           this.starts.push([seq, nowMs()])
           this.count += 1
         }
-      : () => {
+      : (): void => {
           this.count += 1
         }
+    this.onStart =
+      handlerMs === undefined
+        ? note
+        : (seq) => {
+            note(seq)
+            return pause(handlerMs)
+          }
   }
 }
 
@@ -73,19 +83,19 @@ export async function reached(read: () => number, count: number, withinMs: numbe
   return true
 }
 
-export function localCrew(system: OpenSystem, { concurrency, isTimed = false }: CrewOptions): Crew {
-  const tally = new Tally(isTimed)
+export function localCrew(system: OpenSystem, options: CrewOptions): Crew {
+  const tally = new Tally(options)
   let worker: RunningWorker | undefined
   return {
     isLocal: true,
     async start() {
-      worker = await system.work({ concurrency, onStart: tally.onStart })
+      worker = await system.work({ concurrency: options.concurrency, onStart: tally.onStart })
     },
     async stop() {
       await worker?.stop()
     },
     handled: (count, withinMs) => reached(() => tally.count, count, withinMs),
-    cpuUs: async () => 0,
+    cpuUs: async () => [],
     starts: async () => new Map(tally.starts),
     close: async () => undefined,
   }
@@ -106,7 +116,7 @@ export async function forkedCrew(system: string, place: Place, options: CrewOpti
       await all({ kind: 'stop' })
     },
     handled: (count, withinMs) => reached(handledCount, count, withinMs),
-    cpuUs: async () => (await all<number>({ kind: 'cpu' })).reduce((sum, us) => sum + us, 0),
+    cpuUs: () => all<number>({ kind: 'cpu' }),
     starts: async () => new Map((await all<readonly (readonly [number, number])[]>({ kind: 'starts' })).flat()),
     async close() {
       await Promise.all(hands.map((hand) => hand.close()))

@@ -48,6 +48,10 @@ export function turnsOf(cells: readonly Cell[], runs: number): readonly Turn[] {
   })
 }
 
+export function usualScenarios(isFull = false): readonly Scenario[] {
+  return isFull ? SCENARIOS : SCENARIOS.filter(({ isFullOnly }) => !isFullOnly)
+}
+
 export function allTargets(): readonly Target[] {
   return Object.keys(SYSTEMS).flatMap(targetsOf)
 }

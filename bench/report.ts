@@ -20,7 +20,8 @@ export interface Row extends Cell, Summary {
   readonly note?: string
 }
 
-export interface Report {
+/** What was measured with, which stands beside every number. */
+export interface About {
   readonly machine: { readonly cpu: string; readonly cores: number; readonly memoryGiB: number; readonly os: string }
   /** That ran every measurement. */
   readonly node: string
@@ -30,12 +31,20 @@ export interface Report {
   readonly settings: Readonly<Record<string, string>>
   /** About the whole run. */
   readonly notes: readonly string[]
+}
+
+export interface Report extends About {
+  /** As ISO 8601: the first measurement began, the latest ended. */
+  readonly started: string
+  readonly ended: string
   readonly results: readonly Row[]
 }
 
 /** What measured, beside the measured. */
 export interface Equipment {
   readonly peers: Pick<Peers, 'nodeVersion' | 'versions'>
+  /** Of Millrace, where git knows it. */
+  readonly commit?: string | undefined
   /** Absent when nothing needed it, as Redis. */
   readonly postgres?: Pick<BenchServer, 'version' | 'notes'> | undefined
   readonly redis?: Pick<BenchRedis, 'version' | 'notes'> | undefined
@@ -49,7 +58,7 @@ export function rowsOf(cell: Cell, measurements: readonly Measurement[]): readon
     metric,
     ...summarise(measurements.flatMap(({ values }) => values[metric] ?? [])),
     unit: METRICS[metric].unit,
-    durability: BACKENDS[cell.backend]?.durability ?? 'unknown',
+    durability: durabilityOf(cell.backend),
     ...(note !== undefined && { note }),
   }))
 }
@@ -62,10 +71,10 @@ function capNote({ jobs }: Cell, measurements: readonly Measurement[]): string |
   return `stopped by time (${CAP_MS / 1000} s) with ${least === most ? least : `${least} to ${most}`} of ${jobs} jobs done`
 }
 
-export function reportOf(results: readonly Row[], equipment: Equipment): Report {
+export function aboutOf(cells: readonly Cell[], equipment: Equipment): About {
   const [cpu] = cpus()
-  const bySystem = (say: (row: Row) => string): Readonly<Record<string, string>> =>
-    Object.fromEntries(results.map((row) => [`${row.system}:${row.backend}`, say(row)]))
+  const bySystem = (say: (cell: Cell) => string): Readonly<Record<string, string>> =>
+    Object.fromEntries(cells.map((cell) => [`${cell.system}:${cell.backend}`, say(cell)]))
   return {
     machine: {
       cpu: cpu?.model ?? 'unknown',
@@ -74,18 +83,24 @@ export function reportOf(results: readonly Row[], equipment: Equipment): Report 
       os: `${platform()} ${release()}`,
     },
     node: equipment.peers.nodeVersion,
-    versions: versionsOf(results, equipment),
-    durability: bySystem(({ durability }) => durability),
+    versions: versionsOf(cells, equipment),
+    durability: bySystem(({ backend }) => durabilityOf(backend)),
     settings: bySystem(({ system }) => SYSTEMS[system]?.settings ?? 'unknown'),
     notes: [equipment.postgres, equipment.redis].flatMap((server) => server?.notes ?? []),
-    results,
   }
 }
 
-function versionsOf(results: readonly Row[], { peers, postgres, redis }: Equipment): Readonly<Record<string, string>> {
-  const used = new Set(results.flatMap(({ system }) => SYSTEMS[system]?.package ?? []))
+function durabilityOf(backend: string): string {
+  return BACKENDS[backend]?.durability ?? 'unknown'
+}
+
+function versionsOf(
+  cells: readonly Cell[],
+  { peers, commit, postgres, redis }: Equipment,
+): Readonly<Record<string, string>> {
+  const used = new Set(cells.flatMap(({ system }) => SYSTEMS[system]?.package ?? []))
   return {
-    millrace: versionOf('../package.json'),
+    millrace: [versionOf('../package.json'), commit].filter((part) => part !== undefined).join(' '),
     zod: versionOf('../node_modules/zod/package.json'),
     ...Object.fromEntries(Object.entries(peers.versions).filter(([name]) => used.has(name))),
     ...(postgres && { postgresql: postgres.version, pg: versionOf('../node_modules/pg/package.json') }),

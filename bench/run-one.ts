@@ -6,7 +6,7 @@ import { openStage } from './stage.ts'
 
 async function measure({ cell, ...servers }: Order): Promise<Measurement> {
   const scenario = SCENARIOS.find(({ name }) => name === cell.scenario)!
-  const stage = await openStage({ system: cell.system, backend: cell.backend, aim: scenario.aim, servers })
+  const stage = await openStage({ system: cell.system, backend: cell.backend, scenario, servers })
   const measurement = await scenario.run(stage, cell.jobs)
   await stage.close()
   return measurement

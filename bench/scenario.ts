@@ -3,11 +3,13 @@ import type { Keeper } from './backends.ts'
 import type { Crew, CrewOptions } from './crew.ts'
 import type { Database } from './database.ts'
 import type { RedisDatabase } from './redis-database.ts'
-import type { Aim, OpenSystem } from './system.ts'
+import type { Link } from './forked-link.ts'
+import type { Aim, OpenSystem, Payload } from './system.ts'
 
 export const METRICS = {
   jobs_per_s: { unit: 'jobs/s', better: 'more' },
   unheld_jobs_per_s: { unit: 'jobs/s', better: 'more' },
+  usual_jobs_per_s: { unit: 'jobs/s', better: 'more' },
   ratio: { unit: '×', better: 'more' },
   p50_ms: { unit: 'ms', better: 'less' },
   p99_ms: { unit: 'ms', better: 'less' },
@@ -18,7 +20,14 @@ export const METRICS = {
   server_cpu_us_per_job: { unit: 'µs', better: 'less' },
   redis_cpu_us_per_job: { unit: 'µs', better: 'less' },
   wal_bytes_per_job: { unit: 'bytes', better: 'less' },
-} as const satisfies Readonly<Record<string, { readonly unit: string; readonly better: 'more' | 'less' }>>
+  /** Of one core, by the busiest worker process. Who does more in the same time may be busier. */
+  worker_cpu_percent: { unit: '%', better: 'neither' },
+  /** By the least busy, where there are several. */
+  worker_cpu_min_percent: { unit: '%', better: 'neither' },
+  backlog_jobs: { unit: 'jobs', better: 'neither' },
+  /** What the slow link has added to a round trip. */
+  link_ms: { unit: 'ms', better: 'neither' },
+} as const satisfies Readonly<Record<string, { readonly unit: string; readonly better: 'more' | 'less' | 'neither' }>>
 
 export type Metric = keyof typeof METRICS
 /** What a scenario is about comes before what it costs. */
@@ -37,13 +46,25 @@ export interface Scenario {
   readonly aim: Aim
   /** Unless `--jobs` says otherwise, by what keeps them; absent: it cannot be played there. */
   readonly jobs: Readonly<Partial<Record<Keeper, number>>>
+  /** What a measurement takes with that number of jobs, without what is around every one; see estimate.ts. */
+  readonly seconds: Readonly<Partial<Record<Keeper, number>>>
+  /** Measured only with `--full`, or when `--scenario` names it. */
+  readonly isFullOnly?: true
   /** The most it takes, whatever `--jobs` says; absent: no bound of its own. */
   readonly jobsMax?: number
+  /** Of the body of a payload, if it is not the usual one. */
+  readonly bodyBytes?: number
+  /** Added to every round trip between the system and its servers; absent: they are reached directly. */
+  readonly addedMs?: number
   run(stage: Stage, jobs: number): Promise<Measurement>
 }
 
 export interface Stage {
   readonly system: OpenSystem
+  /** As the scenario asks for. */
+  readonly payload: (seq: number) => Payload
+  /** Between the system and its servers, if the scenario asks for one. */
+  readonly link: Link | undefined
   /** In PostgreSQL, if the backend uses it. */
   readonly database: Database | undefined
   readonly redis: RedisDatabase | undefined
@@ -55,4 +76,4 @@ export interface Stage {
 }
 
 /** How long a measurement goes on at most. What is done by then gives the rate, and the report says so. */
-export const CAP_MS = 15_000
+export const CAP_MS = 5_000

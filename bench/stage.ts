@@ -4,33 +4,41 @@ import { SYSTEMS } from './catalogue.ts'
 import { forkedCrew, localCrew } from './crew.ts'
 import type { Crew, CrewOptions } from './crew.ts'
 import { Database } from './database.ts'
+import { forkLink } from './forked-link.ts'
 import type { Order } from './child.ts'
 import { RedisDatabase } from './redis-database.ts'
-import type { Stage } from './scenario.ts'
-import type { Aim, Place } from './system.ts'
+import type { Scenario, Stage } from './scenario.ts'
+import { payloadMaker } from './system.ts'
+import type { Place } from './system.ts'
 
 export interface StageOptions {
   readonly system: string
   readonly backend: string
-  readonly aim: Aim
+  readonly scenario: Pick<Scenario, 'aim' | 'bodyBytes' | 'addedMs'>
   readonly servers: Pick<Order, 'postgres' | 'redis'>
 }
 
 export async function openStage(options: StageOptions): Promise<Stage> {
-  const { servers, backend, aim } = options
+  const { servers, backend, scenario } = options
   const database = servers.postgres && (await Database.create(servers.postgres))
   const redis = servers.redis && (await RedisDatabase.open(servers.redis))
+  // The benchmark itself asks the servers directly.
+  const urls = [database?.url, redis?.url].flatMap((url) => url ?? [])
+  const link = scenario.addedMs === undefined ? undefined : await forkLink(urls, scenario.addedMs)
+  const reached = (url: string): string => link?.urlOf(url) ?? url
   const place: Place = {
     backend,
-    aim,
-    ...(database && { url: database.url }),
-    ...(redis && { redisUrl: redis.url }),
+    aim: scenario.aim,
+    ...(database && { url: reached(database.url) }),
+    ...(redis && { redisUrl: reached(redis.url) }),
   }
   const own = await (await SYSTEMS[options.system]!.load()).open(place)
   const system = redis ? await redis.excusing(own) : own
   const crews: Crew[] = []
   return {
     system,
+    payload: payloadMaker(scenario.bodyBytes),
+    link,
     database,
     redis,
     async crew(crewOptions: CrewOptions) {
@@ -43,6 +51,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     async close() {
       await Promise.all(crews.map((crew) => crew.close()))
       await system.close()
+      await link?.close()
       await database?.close()
       await redis?.close()
     },

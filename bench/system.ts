@@ -1,5 +1,6 @@
 // What a job system must offer to be measured. Each peer is one file in bench/systems that does its job
 // in the way its own documentation recommends; the scenarios are the same for all.
+import { randomBytes } from 'node:crypto'
 
 export interface System {
   /** Makes what it needs in the store; several processes may open the same place one after the other. */
@@ -15,9 +16,9 @@ export interface Place {
 }
 
 /** What the scenario is about, for systems that are set up differently for each. */
-export type Aim = 'enqueue' | 'throughput' | 'latency'
+export type Aim = 'enqueue' | 'throughput' | 'handlers' | 'latency'
 
-/** About 200 bytes as JSON. `seq` counts up, so that a scenario can tell jobs apart. */
+/** About 200 bytes as JSON, unless the scenario asks for more. `seq` counts up, so that a scenario can tell jobs apart. */
 export interface Payload {
   readonly seq: number
   readonly to: string
@@ -39,8 +40,8 @@ export interface OpenSystem {
 
 export interface WorkOptions {
   readonly concurrency: number
-  /** The handler calls it as its first act, and does nothing else. */
-  readonly onStart: (seq: number) => void
+  /** The handler calls it as its first act, waits for what it answers if that takes time, and does nothing else. */
+  readonly onStart: (seq: number) => void | Promise<void>
 }
 
 export interface RunningWorker {
@@ -50,12 +51,11 @@ export interface RunningWorker {
 /** Connections of every peer and process, as far as the system lets one choose. */
 export const POOL_SIZE = 20
 
-const BODY = 'x'.repeat(140)
+const BODY_BYTES = 140
 
-export function payload(seq: number): Payload {
-  return { seq, to: 'someone@example.com', body: BODY }
-}
-
-export function payloads(first: number, count: number): readonly Payload[] {
-  return Array.from({ length: count }, (_, index) => payload(first + index))
+/** Makes payloads with a body of so many bytes. */
+export function payloadMaker(bodyBytes = BODY_BYTES): (seq: number) => Payload {
+  // Random letters: what repeats itself is compressed by PostgreSQL once it is large.
+  const body = randomBytes(bodyBytes).toString('base64').slice(0, bodyBytes)
+  return (seq) => ({ seq, to: 'someone@example.com', body })
 }

@@ -8,12 +8,16 @@ import { CAP_MS } from '../scenario.ts'
 import type { Measurement, Scenario, Stage } from '../scenario.ts'
 import { checkDispatched, warmUp } from '../warm-up.ts'
 
+const JOBS = 50_000
+
 /** The same in the first minute of a database, before anybody has analysed its tables; nothing else differs. */
 export const drainFresh: Scenario = {
   name: 'drain-100-fresh',
   says: 'drain-100 on tables that nobody has analysed, as in the first minute after a deployment',
   aim: 'throughput',
-  jobs: { postgres: 100_000 },
+  jobs: { postgres: JOBS },
+  seconds: { postgres: 9 },
+  isFullOnly: true,
   run: (stage, jobs) => measureDrain(stage, jobs, { concurrency: 100, processes: 1, isAnalysed: false }),
 }
 
@@ -24,18 +28,40 @@ export function drain(concurrency: number, processes = 1): Scenario {
     says: `work off a backlog of no-op jobs, concurrency ${concurrency}${each}`,
     aim: 'throughput',
     // Several processes cannot share a memory.
-    jobs: { ...(processes === 1 && { memory: 200_000 }), redis: 100_000, postgres: 100_000 },
+    jobs: { ...(processes === 1 && { memory: 200_000 }), redis: JOBS, postgres: JOBS },
+    seconds: { memory: 4, redis: 7, postgres: 8 },
+    ...((concurrency !== 100 || processes > 1) && { isFullOnly: true }),
     run: (stage, jobs) => measureDrain(stage, jobs, { concurrency, processes, isAnalysed: true }),
   }
 }
 
-interface DrainOptions {
+export const drainSlowLink: Scenario = {
+  ...drain(100),
+  name: 'drain-100-1ms',
+  says: 'drain-100 with 1 ms added to every round trip to the servers, by a proxy in a process of its own',
+  // What lives in memory has no network.
+  jobs: { redis: 50_000, postgres: 50_000 },
+  isFullOnly: true,
+  addedMs: 1,
+}
+
+export const drainLarge: Scenario = {
+  ...drain(100),
+  name: 'drain-100-8k',
+  says: 'drain-100 with 8 KiB of payload',
+  jobs: { memory: 50_000, redis: 20_000, postgres: 20_000 },
+  isFullOnly: true,
+  bodyBytes: 8192,
+}
+
+export interface DrainOptions {
   readonly concurrency: number
   readonly processes: number
   readonly isAnalysed: boolean
+  readonly handlerMs?: number
 }
 
-async function measureDrain(stage: Stage, jobs: number, options: DrainOptions): Promise<Measurement> {
+export async function measureDrain(stage: Stage, jobs: number, options: DrainOptions): Promise<Measurement> {
   const { system, database } = stage
   const crew = await stage.crew(options)
   const before = await warmUp(stage, crew, jobs)
@@ -46,6 +72,6 @@ async function measureDrain(stage: Stage, jobs: number, options: DrainOptions): 
   const clocks = await startClocks({ stage, crew, isWorkHere: false })
   await crew.start()
   const left = await untilFinished({ system, crew, clocks, handled: before + jobs, capMs: CAP_MS })
-  const values = await clocks.values(jobs - left)
+  const values = { ...(await clocks.values(jobs - left)), ...(stage.link && { link_ms: await stage.link.meanMs() }) }
   return { values, ...(left > 0 && { cappedAtJobs: jobs - left }) }
 }

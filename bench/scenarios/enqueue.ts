@@ -1,9 +1,9 @@
 // How fast producers get jobs in while nobody works: one by one with 100 calls in flight, or in bulk. Somebody has worked before.
+import { payloadsOf } from '../backlog.ts'
 import { startClocks } from '../clocks.ts'
 import { nowMs } from '../crew.ts'
 import { CAP_MS } from '../scenario.ts'
 import type { Measurement, Scenario, Stage } from '../scenario.ts'
-import { payload, payloads } from '../system.ts'
 import { checkDispatched, warmUpProducers } from '../warm-up.ts'
 
 const IN_FLIGHT = 100
@@ -14,17 +14,30 @@ export const enqueueSingle: Scenario = {
   says: `one job per call, ${IN_FLIGHT} calls in flight`,
   aim: 'enqueue',
   jobs: { memory: 200_000, redis: 100_000, postgres: 20_000 },
+  seconds: { memory: 6, redis: 7, postgres: 8 },
   run: (stage, jobs) =>
-    measureEnqueue(stage, jobs, IN_FLIGHT, 1, ({ system }, first) => system.enqueue(payload(first))),
+    measureEnqueue(stage, jobs, IN_FLIGHT, 1, ({ system, payload }, first) => system.enqueue(payload(first))),
 }
 
 export const enqueueBulk: Scenario = {
   name: `enqueue-bulk-${BULK}`,
   says: `${BULK} jobs per call, one call in flight`,
   aim: 'enqueue',
-  jobs: { memory: 200_000, redis: 100_000, postgres: 100_000 },
+  jobs: { memory: 200_000, redis: 100_000, postgres: 50_000 },
+  seconds: { memory: 6, redis: 7, postgres: 7 },
   run: (stage, jobs) =>
-    measureEnqueue(stage, jobs, 1, BULK, ({ system }, first, count) => system.enqueueMany(payloads(first, count))),
+    measureEnqueue(stage, jobs, 1, BULK, (stage, first, count) =>
+      stage.system.enqueueMany(payloadsOf(stage, first, count)),
+    ),
+}
+
+export const enqueueLarge: Scenario = {
+  ...enqueueSingle,
+  name: `${enqueueSingle.name}-8k`,
+  says: `${enqueueSingle.says}, 8 KiB of payload`,
+  jobs: { memory: 50_000, redis: 20_000, postgres: 10_000 },
+  isFullOnly: true,
+  bodyBytes: 8192,
 }
 
 async function measureEnqueue(

@@ -9,7 +9,9 @@ export const footprint: Scenario = {
   name: 'footprint',
   says: 'bytes per waiting job of about 200 bytes of payload, on disk or in memory',
   aim: 'enqueue',
-  jobs: { memory: 100_000, redis: 100_000, postgres: 100_000 },
+  jobs: { memory: 50_000, redis: 50_000, postgres: 50_000 },
+  seconds: { memory: 4, redis: 14, postgres: 7 },
+  isFullOnly: true,
   async run(stage, jobs) {
     // The first jobs also load code and grow pools; that is not the price of a job.
     await warmUpProducers(stage, jobs)

@@ -17,6 +17,8 @@ export const heldTransaction: Scenario = {
   says: `rate of the last of ${ROUNDS} rounds while a snapshot is held, and its ratio to the same without`,
   aim: 'throughput',
   jobs: { postgres: 180_000 },
+  seconds: { postgres: 45 },
+  isFullOnly: true,
   async run(stage, jobs) {
     const roundJobs = Math.ceil(jobs / ROUNDS)
     const other = await stage.another()

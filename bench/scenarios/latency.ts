@@ -6,7 +6,6 @@ import { startClocks } from '../clocks.ts'
 import { nowMs } from '../crew.ts'
 import type { Measurement, Scenario, Stage } from '../scenario.ts'
 import { percentile } from '../stats.ts'
-import { payload } from '../system.ts'
 
 const CONCURRENCY = 10
 /** The last jobs may start this long after the last call. */
@@ -17,6 +16,7 @@ export const latencyIdle: Scenario = {
   says: 'enqueue call to handler start, one job every 25 ms',
   aim: 'latency',
   jobs: { memory: 200, redis: 200, postgres: 200 },
+  seconds: { memory: 7, redis: 7, postgres: 7 },
   jobsMax: 1000,
   run: (stage, jobs) => measureLatency(stage, { jobs, everyMs: 25, warmUp: 500, warmUpEveryMs: 4 }),
 }
@@ -26,6 +26,7 @@ export const latency500: Scenario = {
   says: 'enqueue call to handler start, 500 jobs per second for 6 s',
   aim: 'latency',
   jobs: { memory: 3000, redis: 3000, postgres: 3000 },
+  seconds: { memory: 7, redis: 7, postgres: 7 },
   jobsMax: 30_000,
   run: (stage, jobs) => measureLatency(stage, { jobs, everyMs: 2, warmUp: 500, warmUpEveryMs: 2 }),
 }
@@ -39,7 +40,7 @@ interface Timetable {
 }
 
 async function measureLatency(stage: Stage, { jobs, everyMs, warmUp, warmUpEveryMs }: Timetable): Promise<Measurement> {
-  const { system } = stage
+  const { system, payload } = stage
   const crew = await stage.crew({ concurrency: CONCURRENCY, isTimed: true })
   await crew.start()
   const calledMs: number[] = []

@@ -1,11 +1,11 @@
 // Producer and worker at once: jobs come in bulk, two calls in flight, while a worker takes them. The producer
 // waits when it is far ahead, so that this does not become one after the other. The clock runs from the first call
 // until the store has no unfinished job. A small backlog is worked off before, so that neither process is new.
+import { payloadsOf } from '../backlog.ts'
 import { startClocks } from '../clocks.ts'
 import { untilFinished } from '../finish.ts'
 import { CAP_MS } from '../scenario.ts'
 import type { Scenario } from '../scenario.ts'
-import { payloads } from '../system.ts'
 import { warmUp } from '../warm-up.ts'
 
 const BULK = 1000
@@ -18,6 +18,8 @@ export const produceConsume: Scenario = {
   says: `produce in bulk of ${BULK} and work, concurrency ${CONCURRENCY}, at the same time`,
   aim: 'throughput',
   jobs: { memory: 200_000, redis: 50_000, postgres: 50_000 },
+  seconds: { memory: 6, redis: 6, postgres: 7 },
+  isFullOnly: true,
   async run(stage, jobs) {
     const { system } = stage
     const crew = await stage.crew({ concurrency: CONCURRENCY })
@@ -31,7 +33,7 @@ export const produceConsume: Scenario = {
         const count = Math.min(BULK, jobs - first)
         next += count
         await crew.handled(before + next - AHEAD_MAX, CAP_MS - clocks.elapsedMs())
-        await system.enqueueMany(payloads(first, count))
+        await system.enqueueMany(payloadsOf(stage, first, count))
         produced += count
       }
     }

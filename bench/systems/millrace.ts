@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { createMillrace, defineJob, memory } from '../../src/index.ts'
 import { JOB_STATUSES, isFinal } from '../../src/core/job.ts'
 import { EVENT_NAMES } from '../../src/runtime/events.ts'
-import type { System } from '../system.ts'
+import type { System, WorkOptions } from '../system.ts'
 
 const QUEUE = 'bench'
 const WINDOW = 100_000
@@ -12,7 +12,7 @@ const UNFINISHED = JOB_STATUSES.filter((status) => !isFinal(status))
 
 export const millrace: System = {
   async open({ backend, url, redisUrl }) {
-    let onStart: ((seq: number) => void) | undefined
+    let onStart: WorkOptions['onStart'] | undefined
     const noop = defineJob({
       name: 'noop',
       queue: QUEUE,

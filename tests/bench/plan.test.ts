@@ -1,36 +1,41 @@
 // The benchmark's command line, its plan and its statistics: what a wrong flag says, who is measured when, what
 // a median is.
 import { describe, expect, test } from 'vitest'
-import { USAGE, parseCommand } from '../bench/args.ts'
-import { SCENARIOS, SYSTEMS } from '../bench/catalogue.ts'
-import type { Clocks } from '../bench/clocks.ts'
-import type { Crew } from '../bench/crew.ts'
-import { untilFinished } from '../bench/finish.ts'
-import { cellsOf, turnsOf } from '../bench/plan.ts'
-import type { Cell } from '../bench/plan.ts'
-import { ratiosOf } from '../bench/ratios.ts'
-import { callsIn, infoField } from '../bench/redis-info.ts'
-import { reportOf, rowsOf } from '../bench/report.ts'
-import type { Row } from '../bench/report.ts'
-import type { Metric } from '../bench/scenario.ts'
-import { parseStat } from '../bench/server-cpu.ts'
-import { median, percentile, summarise } from '../bench/stats.ts'
-import type { OpenSystem } from '../bench/system.ts'
-import { tableOf, textOf } from '../bench/table.ts'
+import { USAGE, parseCommand } from '../../bench/args.ts'
+import { SCENARIOS, SYSTEMS } from '../../bench/catalogue.ts'
+import { workerShares } from '../../bench/clocks.ts'
+import type { Clocks } from '../../bench/clocks.ts'
+import type { Crew } from '../../bench/crew.ts'
+import { START_S, estimateS, inWords } from '../../bench/estimate.ts'
+import { untilFinished } from '../../bench/finish.ts'
+import { cellsOf, turnsOf } from '../../bench/plan.ts'
+import type { Cell } from '../../bench/plan.ts'
+import { ratiosOf } from '../../bench/ratios.ts'
+import { callsIn, infoField } from '../../bench/redis-info.ts'
+import { aboutOf, rowsOf } from '../../bench/report.ts'
+import type { Report, Row } from '../../bench/report.ts'
+import type { Metric } from '../../bench/scenario.ts'
+import { parseStat } from '../../bench/server-cpu.ts'
+import { median, percentile, summarise } from '../../bench/stats.ts'
+import type { OpenSystem } from '../../bench/system.ts'
+import { tableOf, textOf } from '../../bench/table.ts'
 
 function cells(...argv: string[]) {
   const command = parseCommand(argv)
   if (command.kind !== 'run') throw new Error(`expected a plan, got ${JSON.stringify(command)}`)
-  return command.cells
+  return command.plan.cells
 }
 
 describe('arguments', () => {
-  test('without any, every scenario runs on every system with its own number of jobs', () => {
+  test('without any, the usual scenarios run on every system with their own number of jobs; --full adds the others', () => {
     const command = parseCommand([])
-    expect(command).toMatchObject({ kind: 'run', runs: 3, json: undefined })
+    expect(command).toMatchObject({ kind: 'run', plan: { runs: 3 }, json: undefined })
     expect(cells()).toContainEqual({ system: 'millrace', backend: 'memory', scenario: 'drain-100', jobs: 200_000 })
-    expect(cells()).toContainEqual({ system: 'pg-boss', backend: 'postgres', scenario: 'drain-100', jobs: 100_000 })
-    expect(new Set(cells().map(({ scenario }) => scenario))).toEqual(new Set(SCENARIOS.map(({ name }) => name)))
+    expect(cells()).toContainEqual({ system: 'pg-boss', backend: 'postgres', scenario: 'drain-100', jobs: 50_000 })
+    const scenariosOf = (...argv: string[]) => [...new Set(cells(...argv).map(({ scenario }) => scenario))]
+    expect(scenariosOf('--full')).toEqual(SCENARIOS.map(({ name }) => name))
+    expect(scenariosOf()).toEqual(SCENARIOS.filter(({ isFullOnly }) => !isFullOnly).map(({ name }) => name))
+    expect(scenariosOf('--scenario', 'drain-1')).toEqual(['drain-1'])
     expect(new Set(cells().map(({ system }) => system))).toEqual(new Set(Object.keys(SYSTEMS)))
   })
 
@@ -63,13 +68,17 @@ describe('arguments', () => {
   })
 
   test('runs and the file for the results are taken', () => {
-    expect(parseCommand(['--runs', '7', '--json', 'out.json'])).toMatchObject({ runs: 7, json: 'out.json' })
+    expect(parseCommand(['--runs', '7', '--json', 'out.json'])).toMatchObject({ plan: { runs: 7 }, json: 'out.json' })
+  })
+
+  test('a benchmark that goes on takes its plan from its file', () => {
+    expect(parseCommand(['--resume', 'out.json'])).toEqual({ kind: 'resume', file: 'out.json' })
   })
 
   test('--help is answered before anything else is checked, and names all there is', () => {
     expect(parseCommand(['--help', '--runs', 'x'])).toEqual({ kind: 'help' })
     for (const name of [...Object.keys(SYSTEMS), ...SCENARIOS.map((scenario) => scenario.name)]) {
-      expect(USAGE).toContain(`  ${name} `)
+      expect(USAGE).toContain(` ${name} `)
     }
   })
 
@@ -89,6 +98,9 @@ describe('arguments', () => {
     [['--jobs', '-3'], '--jobs'],
     [['--jobs'], '--jobs'],
     [['--json='], 'name of a file'],
+    [['--resume='], 'name of a file'],
+    [['--resume', 'out.json', '--runs', '5'], 'no other option'],
+    [['--resume', 'out.json', '--full'], 'no other option'],
   ])('%j is refused with a reason', (argv, reason) => {
     const command = parseCommand(argv)
     expect(command.kind).toBe('wrong')
@@ -128,7 +140,16 @@ describe('plan', () => {
       SCENARIOS.map(({ name }) => name).filter(
         (name) => !planned.some((cell) => cell.backend === backend && cell.scenario === name),
       )
-    expect(without('memory')).toEqual(['drain-100x2', 'drain-100-fresh', 'held-transaction'])
+    expect(without('memory')).toEqual([
+      'drain-1x2',
+      'drain-10x2',
+      'drain-100x2',
+      'drain-100-fresh',
+      'drain-100-1ms',
+      'drain-100-1m',
+      'handlers-10msx2',
+      'held-transaction',
+    ])
     expect(without('redis')).toEqual(['drain-100-fresh', 'held-transaction'])
     expect(without('postgres')).toEqual([])
   })
@@ -137,8 +158,35 @@ describe('plan', () => {
     const jobsOf = (backend: string) =>
       cellsOf([{ system: 'millrace', backend }], SCENARIOS, undefined).map(({ scenario, jobs }) => ({ scenario, jobs }))
     expect(jobsOf('hybrid')).toEqual(jobsOf('postgres'))
-    const drains = jobsOf('redis').filter(({ scenario }) => scenario.startsWith('drain-'))
-    expect(drains.map(({ jobs }) => jobs)).toEqual([100_000, 100_000, 100_000, 100_000])
+    const drains = (backend: string) => jobsOf(backend).filter(({ scenario }) => scenario.startsWith('drain-'))
+    expect(drains('redis')).toEqual(drains('postgres').filter(({ scenario }) => scenario !== 'drain-100-fresh'))
+  })
+})
+
+describe('how long it takes', () => {
+  const usualMinutes = (...argv: string[]) => (START_S + 3 * estimateS(cells(...argv))) / 60
+
+  test('the usual plan is within half an hour on 2 cores with time to spare, and the help says so', () => {
+    expect(usualMinutes()).toBeLessThan(26)
+    expect(USAGE).toContain(inWords(60 * usualMinutes()))
+    expect(USAGE).toContain(inWords(60 * usualMinutes('--full')))
+  })
+
+  test('fewer jobs take less, and many more at most twice as long, because time stops them', () => {
+    const secondsOf = (jobs: number) =>
+      estimateS(cells('--only', 'pg-boss', '--scenario', 'drain-1', '--jobs', `${jobs}`))
+    expect(secondsOf(500)).toBeLessThan(secondsOf(50_000) / 2)
+    expect(secondsOf(10_000_000)).toBeLessThan(secondsOf(50_000) * 2)
+  })
+
+  test('every scenario says how long it takes wherever it can be played', () => {
+    for (const { name, jobs, seconds } of SCENARIOS) {
+      expect(Object.keys(seconds), name).toEqual(expect.arrayContaining(Object.keys(jobs)))
+    }
+  })
+
+  test('it is said in seconds, minutes or hours', () => {
+    expect([inWords(12.1), inWords(100), inWords(3600 * 2.5)]).toEqual(['13 s', '2 minutes', '2.5 hours'])
   })
 })
 
@@ -212,6 +260,12 @@ describe('statistics', () => {
     expect(() => percentile([1], 0)).toThrow('percentile')
   })
 
+  test('of several worker processes the busiest and the least busy are told, in percent of a core', () => {
+    expect(workerShares([], 1000)).toEqual({})
+    expect(workerShares([500_000], 1000)).toEqual({ worker_cpu_percent: 50 })
+    expect(workerShares([500_000, 900_000], 1000)).toEqual({ worker_cpu_percent: 90, worker_cpu_min_percent: 50 })
+  })
+
   test('processor time is read from the fields behind a name with spaces and brackets', () => {
     const fields = 'S 1 1 1 0 -1 4194560 10 20 0 0 150 50 7 3 20 0 1 0 99'
     expect(parseStat(`42 (postgres: a) (b) ${fields}`)).toEqual({ own: 200, inherited: 10 })
@@ -237,6 +291,10 @@ describe('what Redis says', () => {
 describe('report', () => {
   const cell: Cell = { system: 'pg-boss', backend: 'postgres', scenario: 'drain-1', jobs: 10 }
   const equipment = { peers: { nodeVersion: 'v1.2.3', versions: { 'pg-boss': '9.9.9', bullmq: '8.8.8' } } }
+
+  function reportOf(results: readonly Row[]): Report {
+    return { started: '', ended: '', ...aboutOf(results, equipment), results }
+  }
 
   function row(system: string, backend: string, metric: Metric, value: number): Row {
     return rowsOf({ ...cell, system, backend }, [{ values: { [metric]: value } }])[0]!
@@ -266,21 +324,21 @@ describe('report', () => {
         cell,
         done.map((jobs) => ({ values, ...(jobs !== undefined && { cappedAtJobs: jobs }) })),
       )[0]?.note
-    expect(noteOf(4, 6)).toBe('stopped by time (15 s) with 4 to 6 of 10 jobs done')
-    expect(noteOf(4, 4)).toBe('stopped by time (15 s) with 4 of 10 jobs done')
-    expect(noteOf(undefined, 4)).toBe('stopped by time (15 s) with 4 to 10 of 10 jobs done')
+    expect(noteOf(4, 6)).toBe('stopped by time (5 s) with 4 to 6 of 10 jobs done')
+    expect(noteOf(4, 4)).toBe('stopped by time (5 s) with 4 of 10 jobs done')
+    expect(noteOf(undefined, 4)).toBe('stopped by time (5 s) with 4 to 10 of 10 jobs done')
     expect(noteOf(undefined, undefined)).toBeUndefined()
   })
 
   test('every system is in it with its version, durability and settings, and no other', () => {
-    const report = reportOf([row('pg-boss', 'postgres', 'jobs_per_s', 5)], equipment)
-    expect(report).toMatchObject({
+    const about = aboutOf([cell], { ...equipment, commit: 'abc1234' })
+    expect(about).toMatchObject({
       node: 'v1.2.3',
-      versions: { 'pg-boss': '9.9.9' },
+      versions: { 'pg-boss': '9.9.9', millrace: expect.stringMatching(/^\d+\.\d+\.\d+ abc1234$/) },
       durability: { 'pg-boss:postgres': 'fsync, synchronous_commit on' },
       settings: { 'pg-boss:postgres': expect.stringContaining('1000') },
     })
-    expect(report.versions).not.toHaveProperty('bullmq')
+    expect(about.versions).not.toHaveProperty('bullmq')
   })
 
   test('Millrace is compared with each peer so that above 1 is always better', () => {
@@ -294,7 +352,7 @@ describe('report', () => {
       { scenario: 'drain-1', metric: 'jobs_per_s', ours: 'millrace:postgres', peer: 'pg-boss:postgres', factor: 3 },
       { scenario: 'drain-1', metric: 'p99_ms', ours: 'millrace:postgres', peer: 'bullmq:postgres', factor: 0.5 },
     ])
-    expect(textOf(reportOf(rows, equipment))).toContain('How many times better millrace:postgres is')
+    expect(textOf(reportOf(rows))).toContain('How many times better millrace:postgres is')
   })
 
   test('every row says what its log promises, and a hybrid both', () => {
@@ -304,7 +362,7 @@ describe('report', () => {
     expect(durabilityOf('hybrid')).toBe('fsync, synchronous_commit on; Redis: AOF everysec')
   })
 
-  test('Redis is compared with Redis of the same log, and the hybrid with BullMQ there and with PostgreSQL alone', () => {
+  test('Redis is compared with Redis of the same log, and the hybrid with everybody and with PostgreSQL alone', () => {
     const rows = [
       row('millrace', 'redis', 'jobs_per_s', 60),
       row('millrace', 'hybrid', 'jobs_per_s', 40),
@@ -319,14 +377,24 @@ describe('report', () => {
       ['millrace:redis', 'bee-queue:redis', 3],
       ['millrace:hybrid', 'millrace:postgres', 2],
       ['millrace:hybrid', 'bullmq:redis', 4],
+      ['millrace:hybrid', 'bee-queue:redis', 2],
+      ['millrace:hybrid', 'pg-boss:postgres', 8],
       ['millrace:postgres', 'pg-boss:postgres', 4],
     ])
+  })
+
+  test('what is neither better nor worse is not compared', () => {
+    const rows = [
+      row('millrace', 'postgres', 'worker_cpu_percent', 90),
+      row('pg-boss', 'postgres', 'worker_cpu_percent', 10),
+    ]
+    expect(ratiosOf(rows)).toEqual([])
   })
 
   test('what lives in memory is not compared with what survives a crash', () => {
     const rows = [row('millrace', 'memory', 'jobs_per_s', 300), row('pg-boss', 'postgres', 'jobs_per_s', 100)]
     expect(ratiosOf(rows)).toEqual([])
-    expect(textOf(reportOf(rows, equipment))).not.toContain('How many times')
+    expect(textOf(reportOf(rows))).not.toContain('How many times')
   })
 
   test('numbers stand to the right and words to the left', () => {

@@ -1,7 +1,7 @@
 // A run of the hybrid whose jobs did not go through Redis measures something else, and fails.
 import { expect, test } from 'vitest'
-import type { Stage } from '../bench/scenario.ts'
-import { checkDispatched } from '../bench/warm-up.ts'
+import type { Stage } from '../../bench/scenario.ts'
+import { checkDispatched } from '../../bench/warm-up.ts'
 
 function stageWith(dispatched: number | undefined): Stage {
   const dispatch = { most: 1_000, count: () => Promise.resolve(dispatched ?? 0) }

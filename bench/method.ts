@@ -1,0 +1,18 @@
+// How the benchmark measures, for its help and for its page.
+import { CAP_MS } from './scenario.ts'
+
+export const METHOD: readonly string[] = [
+  'The benchmark installs the peers into bench/peers on first use and starts its own PostgreSQL and Redis on this machine.',
+  'Every measurement gets a fresh database and fresh processes, all on the same Node; workers run in processes of their own, ' +
+    'unless jobs live in memory.',
+  'Systems take turns within a scenario, so that they share the moods of the machine; the middle of the runs is reported, with ' +
+    'the least and the most.',
+  'Before the clocks start some 2000 jobs are worked off, and then as many as a second and a half takes, so that nothing is new, ' +
+    'in every scenario and system.',
+  'Before a backlog is worked off its tables are analysed, as autovacuum would do (not in drain-100-fresh, which differs in ' +
+    'nothing else), and a rewrite of the log of Redis that it caused is over.',
+  'A job counts as finished when the store says so. On the hybrid a run fails when its jobs did not go through Redis.',
+  'Where 1 ms is added to a round trip, a proxy in a process of its own holds back what the system sends, not the answers. It ' +
+    'shares the machine, and link_ms is what it has really added.',
+  `A measurement stops after ${CAP_MS / 1000} s; its rate is then that of the jobs done so far, and the table says so.`,
+]

@@ -1,0 +1,134 @@
+// docs/benchmarks.md, from a report to text.
+import { SCENARIOS } from '../catalogue.ts'
+import { METHOD } from '../method.ts'
+import type { Report, Row } from '../report.ts'
+import type { Metric } from '../scenario.ts'
+import { chartsOf } from './charts.ts'
+import type { ChartFile } from './charts.ts'
+import { hardestOf, lossesOf, metricsIn, secondProcessesOf } from './findings.ts'
+import type { Comparison } from './findings.ts'
+import { tableOf } from './markdown.ts'
+import { METRIC_LABELS, displayName, nameOf, shown } from './names.ts'
+import { originOf, warningOf } from './origin.ts'
+
+export function renderPage(report: Report): string {
+  const parts = [
+    `<!-- Generated from docs/data/bench.json by \`npm run bench:docs\`. Do not edit. -->`,
+    '# Benchmarks',
+    originOf(report),
+    warningOf(report),
+    `Numbers depend on the machine: \`npm run bench\` makes them on yours, for all systems; \`npm run bench -- --full\` plays every scenario. Each
+number is the median of its runs, with the least and the most in brackets.`,
+    standing(report),
+    losses(report),
+    secondProcess(report),
+    '## All results',
+    ...scenarios(report),
+    settings(report),
+    `## How it is measured\n\n${METHOD.map((sentence) => `- ${sentence}`).join('\n')}\n${report.notes.map((note) => `- ${note}.`).join('\n')}`,
+  ]
+  return `${parts.filter((part) => part !== undefined).join('\n\n')}\n`
+}
+
+function standing({ results }: Report): string {
+  const rows = hardestOf(results).map((one) => [
+    one.scenario,
+    displayName(one.ours),
+    METRIC_LABELS[one.metric],
+    spreadOf(one.own),
+    `${displayName(one.peer)}: ${spreadOf(one.other)}`,
+    `${shown(one.factor)} ×${one.isClear ? '' : ' (the runs overlap)'}`,
+  ])
+  return `## Beside the best peer
+
+How many times better Millrace is than the best of the others that make the same promise; below 1 it is worse. Millrace on both is compared with
+everybody. What lives in memory is compared with nobody.
+
+${tableOf(['scenario', 'Millrace', 'of', 'Millrace does', 'best peer', 'times better'], rows)}`
+}
+
+function losses({ results }: Report): string {
+  const { headlines, costs } = lossesOf(results)
+  return `## Where we lose
+
+Every number of this run in which a peer is ahead. What a scenario is about:
+
+${lossTable(headlines)}
+
+What it costs (some peers keep less: Graphile Worker deletes a finished job, Millrace keeps every job and attempt):
+
+${lossTable(costs)}`
+}
+
+function lossTable(losses: readonly Comparison[]): string {
+  if (losses.length === 0) return 'None.'
+  const rows = losses.map((one) => [
+    one.scenario,
+    METRIC_LABELS[one.metric],
+    `${displayName(one.ours)}: ${shown(one.own.median)}`,
+    `${displayName(one.peer)}: ${shown(one.other.median)}`,
+    `${shown(1 / one.factor)} ×${one.isClear ? '' : ' (the runs overlap)'}`,
+  ])
+  return tableOf(['scenario', 'of', 'Millrace', 'peer', 'peer is better'], rows)
+}
+
+function secondProcess({ results }: Report): string | undefined {
+  const found = secondProcessesOf(results)
+  if (found.length === 0) return undefined
+  const rows = found.map(({ scenario, target, one, two, factor, cpuPercents }) => [
+    scenario,
+    displayName(target),
+    spreadOf(one),
+    spreadOf(two),
+    `${shown(factor)} ×`,
+    cpuPercents.map((percent) => `${shown(percent)} %`).join(', '),
+  ])
+  const head = ['scenario', 'system', 'one process, jobs/s', 'two, jobs/s', 'factor', 'CPU of the two, of a core each']
+  return `## A second worker process\n\n${tableOf(head, rows)}`
+}
+
+function scenarios(report: Report): readonly string[] {
+  const charts = chartsOf(report)
+  return SCENARIOS.flatMap(({ name, says }) => {
+    const rows = report.results.filter(({ scenario }) => scenario === name)
+    if (rows.length === 0) return []
+    const pictures = charts.filter(({ scenario }) => scenario === name).map(picture)
+    return [`### ${name}`, `${says[0]!.toUpperCase()}${says.slice(1)}.`, ...pictures, scenarioTable(rows)]
+  })
+}
+
+function picture({ name, title }: ChartFile): string {
+  return `![${title}](charts/${name})`
+}
+
+function scenarioTable(rows: readonly Row[]): string {
+  const metrics = metricsIn(rows)
+  const [main] = metrics
+  const hasNotes = rows.some(({ note }) => note !== undefined)
+  const lines = [...new Set(rows.map(nameOf))].map((target) => {
+    const own = rows.filter((row) => nameOf(row) === target)
+    const [first] = own
+    const cellOf = (metric: Metric): string => {
+      const row = own.find((one) => one.metric === metric)
+      if (row === undefined) return ''
+      return metric === main || metric === 'p99_ms' ? spreadOf(row) : shown(row.median)
+    }
+    const about = [shown(first!.jobs), String(first!.runs), first!.durability, ...(hasNotes ? [first!.note ?? ''] : [])]
+    return [displayName(target), ...metrics.map(cellOf), ...about]
+  })
+  const head = ['system', ...metrics.map((metric) => METRIC_LABELS[metric]), 'jobs', 'runs', 'durability']
+  return tableOf([...head, ...(hasNotes ? ['note'] : [])], lines)
+}
+
+function settings({ settings: bySystem, durability }: Report): string {
+  const rows = Object.entries(bySystem).map(([target, text]) => [displayName(target), text, durability[target] ?? ''])
+  return `## Settings
+
+Each peer is set up as its own documentation advises for speed, and every row has the durability of its backend.
+
+${tableOf(['system', 'settings', 'what survives a crash'], rows)}`
+}
+
+function spreadOf({ median, min, max, runs }: Row): string {
+  return runs === 1 ? shown(median) : `${shown(median)} (${shown(min)}–${shown(max)})`
+}

@@ -1,0 +1,67 @@
+// The block of the README about speed, from a report to text: one table per place where jobs can be kept.
+import { OURS } from '../ratios.ts'
+import type { Report, Row } from '../report.ts'
+import type { Metric } from '../scenario.ts'
+import { tableOf } from './markdown.ts'
+import { METRIC_LABELS, displayName, nameOf, shown } from './names.ts'
+import { originOf, warningOf } from './origin.ts'
+
+const START = '<!-- bench:start, generated from docs/data/bench.json by `npm run bench:docs`; do not edit -->'
+const END = '<!-- bench:end -->'
+
+/** Who stands beside whom. */
+const TABLES: readonly { readonly title: string; readonly backends: readonly string[] }[] = [
+  { title: 'On PostgreSQL', backends: ['postgres'] },
+  { title: 'On Redis, and Millrace on both', backends: ['redis', 'hybrid'] },
+]
+
+const LINES: readonly { readonly scenario: string; readonly metrics: readonly Metric[]; readonly says: string }[] = [
+  { scenario: 'drain-100', metrics: ['jobs_per_s'], says: 'no-op jobs, concurrency 100' },
+  { scenario: 'handlers-10ms', metrics: ['jobs_per_s'], says: 'handlers of 10 ms, concurrency 10' },
+  { scenario: 'enqueue-single-100', metrics: ['jobs_per_s'], says: 'enqueue, 100 single calls in flight' },
+  { scenario: 'enqueue-bulk-1000', metrics: ['jobs_per_s'], says: 'enqueue in bulks of 1000' },
+  { scenario: 'latency-idle', metrics: ['p50_ms', 'p99_ms'], says: 'idle, enqueue call to handler' },
+  { scenario: 'latency-500', metrics: ['p50_ms', 'p99_ms'], says: '500 jobs/s, enqueue call to handler' },
+  { scenario: 'footprint', metrics: ['bytes_per_job'], says: 'a waiting job' },
+]
+
+export function renderSummary(report: Report): string {
+  const warning = warningOf(report)
+  // Who reads a README takes its numbers for true: those of a short run are only on the page.
+  if (warning !== undefined) return `The numbers are in [docs/benchmarks.md](docs/benchmarks.md). ${warning}`
+  const tables = TABLES.map(({ title, backends }) => ({ title, table: tableFor(report.results, backends) }))
+  const parts = [
+    originOf(report),
+    `Medians; each peer at its best documented settings. The least and the most, CPU, bytes, charts, the method and where we lose:
+[docs/benchmarks.md](docs/benchmarks.md).`,
+    ...tables.flatMap(({ title, table }) => (table === undefined ? [] : [`**${title}**`, table])),
+  ]
+  return parts.join('\n\n')
+}
+
+/** The README with its block replaced. */
+export function withSummary(readme: string, summary: string): string {
+  const start = readme.indexOf(START)
+  const end = readme.indexOf(END)
+  if (start === -1 || end < start) throw new Error(`README.md needs a line '${START}' and after it a line '${END}'`)
+  return `${readme.slice(0, start)}${START}\n\n${summary}\n\n${readme.slice(end)}`
+}
+
+function tableFor(results: readonly Row[], backends: readonly string[]): string | undefined {
+  const own = results.filter(({ backend }) => backends.includes(backend))
+  const ours = own.filter(({ system }) => system === OURS)
+  // Ours first.
+  const targets = [...new Set([...ours, ...own].map(nameOf))]
+  const lines = LINES.flatMap(({ scenario, metrics, says }) => {
+    const valuesOf = (target: string): readonly string[] =>
+      metrics.flatMap((metric) => {
+        const row = own.find((one) => one.scenario === scenario && one.metric === metric && nameOf(one) === target)
+        return row === undefined ? [] : [shown(row.median)]
+      })
+    const cells = targets.map((target) => valuesOf(target).join(' / '))
+    const unit = metrics.map((metric) => METRIC_LABELS[metric].replace(', ms', '')).join(' / ')
+    const what = metrics.includes('p50_ms') ? `${says}, ${unit} ms` : `${says}, ${unit}`
+    return cells.every((cell) => cell === '') ? [] : [[what, ...cells]]
+  })
+  return lines.length === 0 ? undefined : tableOf(['', ...targets.map(displayName)], lines)
+}

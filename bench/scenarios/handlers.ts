@@ -1,0 +1,26 @@
+// Handlers that take 10 ms, as most do: what counts is how well their waiting is shared out. At concurrency 10 one
+// process can end 1000 jobs a second, and a second process should double that.
+import type { Scenario } from '../scenario.ts'
+import { measureDrain } from './drain.ts'
+
+const CONCURRENCY = 10
+const HANDLER_MS = 10
+
+export function handlers(processes: number): Scenario {
+  const each = processes === 1 ? '' : ` in each of ${processes} processes`
+  return {
+    name: `handlers-${HANDLER_MS}ms${processes === 1 ? '' : `x${processes}`}`,
+    says: `work off jobs whose handlers take ${HANDLER_MS} ms, concurrency ${CONCURRENCY}${each}`,
+    aim: 'handlers',
+    jobs: { ...(processes === 1 && { memory: 4000 }), redis: 4000, postgres: 4000 },
+    seconds: { memory: 8, redis: 8 / processes, postgres: 9 / processes },
+    isFullOnly: true,
+    run: (stage, jobs) =>
+      measureDrain(stage, jobs, {
+        concurrency: CONCURRENCY,
+        processes,
+        isAnalysed: true,
+        handlerMs: HANDLER_MS,
+      }),
+  }
+}
