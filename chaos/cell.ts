@@ -26,6 +26,9 @@ export interface Cell {
   readonly overlaps: number
   /** Jobs of a group that started too early. Null: the system was given no groups. */
   readonly disorder: number | null
+  /** Batches whose counters or callbacks were wrong, and ticks of a schedule that came twice or not. Null: not played. */
+  readonly miscounted: number | null
+  readonly wrongTicks: number | null
   /** To the last restart of an interrupted run; where none was, to the first start of a job made after the fault. */
   readonly recoverySeconds: number | null
   /** Ends per second from the fault to the end of the load, by those before it. */

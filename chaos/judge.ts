@@ -5,8 +5,9 @@ import * as delivery from './checks/delivery.ts'
 import type { Robbed } from './checks/delivery.ts'
 import { outOfOrder } from './checks/order.ts'
 import * as pace from './checks/pace.ts'
+import { miscounted, wrongTicks } from './checks/side.ts'
 import type { Scenario, Struck } from './scenario.ts'
-import type { Backend, Census, Recorded } from './system.ts'
+import type { Backend, Census, Recorded, SideFacts } from './system.ts'
 
 export interface Evidence {
   readonly scenario: Scenario
@@ -17,6 +18,8 @@ export interface Evidence {
   /** Absent: the system keeps none. */
   readonly recorded: readonly Recorded[] | undefined
   readonly census: Census
+  /** Absent: it has no such features, or its store was allowed to forget them. */
+  readonly side: SideFacts | undefined
   readonly struck: Struck
   /** Every worker process there was. */
   readonly workers: readonly number[]
@@ -38,7 +41,7 @@ const RESTART_MAX_S = 5
 const FIRST_START_MAX_S = 1
 
 export function judge(evidence: Evidence): Cell {
-  const { scenario, books, recorded, struck, isOurs, census } = evidence
+  const { scenario, books, recorded, struck, isOurs, census, side } = evidence
   const robbed: readonly Robbed[] =
     struck.robbed === 'all' ? evidence.workers.map((pid) => ({ pid, atMs: Infinity })) : struck.robbed
   const expected = new Set(struck.failed)
@@ -73,6 +76,8 @@ export function judge(evidence: Evidence): Cell {
     duplicatesAllowed: again.allowed.length,
     overlaps: delivery.overlapping(books, robbed).length,
     disorder: isOurs ? outOfOrder(books, robbed).length : null,
+    miscounted: side === undefined ? null : miscounted(side.batches).length,
+    wrongTicks: side === undefined ? null : wrongTicks(side.ticksMs, side.tickEveryMs),
     recoverySeconds: recoveryMs === null ? null : recoveryMs / 1000,
     throughputRatio: before === 0 ? null : since / before,
     steadySeconds: steadyMs === null ? null : steadyMs / 1000,
@@ -103,6 +108,8 @@ function brokenAlways(cell: Measured, { mayLose }: Scenario): readonly string[] 
     ...(forbidden > 0 ? [`${forbidden} run twice by live workers`] : []),
     ...(cell.overlaps > 0 ? [`${cell.overlaps} overlaps`] : []),
     ...((cell.disorder ?? 0) > 0 ? [`${cell.disorder} out of order`] : []),
+    ...((cell.miscounted ?? 0) > 0 ? [`${cell.miscounted} batches miscounted`] : []),
+    ...((cell.wrongTicks ?? 0) > 0 ? [`${cell.wrongTicks} ticks wrong`] : []),
     ...(cell.quits > 0 ? [`${cell.quits} processes ended by themselves`] : []),
   ]
 }

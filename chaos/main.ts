@@ -86,6 +86,8 @@ function unplayed(turn: Turn, error: unknown): Cell {
     duplicatesAllowed: 0,
     overlaps: 0,
     disorder: null,
+    miscounted: null,
+    wrongTicks: null,
     recoverySeconds: null,
     throughputRatio: null,
     steadySeconds: null,

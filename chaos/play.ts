@@ -60,6 +60,7 @@ export async function play({ servers, program, system, backend, scenario, times 
         books: stage.books(),
         recorded: await system.record?.(struck.place ?? place),
         census,
+        side: scenario.mayLose?.[backend] === undefined ? await system.sideFacts?.(struck.place ?? place) : undefined,
         struck,
         workers: stage.workers.map(({ pid }) => pid),
         ttlMs,

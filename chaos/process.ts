@@ -42,7 +42,9 @@ function block(ms: number): void {
 
 /** Jobs at a steady rate by the clock, each enqueued by a call of its own. */
 async function produce(settings: ProducerProcessSettings): Promise<() => Promise<void>> {
-  const producer = await (await systemOf(settings.system)).openProducer(settings.place)
+  const system = await systemOf(settings.system)
+  const producer = await system.openProducer(settings.place)
+  const side = await system.openSideLoad?.(settings.place)
   const lastOf = new Map<string, Promise<void>>()
   const startMs = performance.now()
   let offered = 0
@@ -65,6 +67,7 @@ async function produce(settings: ProducerProcessSettings): Promise<() => Promise
   }, TICK_MS)
   return async () => {
     clearInterval(timer)
+    await side?.close()
     while (inFlight > 0) await new Promise((resolve) => setTimeout(resolve, TICK_MS))
     await producer.close()
   }

@@ -36,6 +36,9 @@ export interface ChaosSystem {
   inspect(place: Place): Promise<Census>
   /** What the system itself has written down of every job. Absent: it keeps no such record. */
   record?(place: Place): Promise<readonly Recorded[]>
+  /** What a producer does beside the load, with features that the others do not have. */
+  openSideLoad?(place: Place): Promise<{ close(): Promise<void> }>
+  sideFacts?(place: Place): Promise<SideFacts>
 }
 
 export interface OpenProducer {
@@ -62,4 +65,26 @@ export interface Recorded {
   /** Rows of its audit trail, and those that say `success`. */
   readonly rows: number
   readonly successes: number
+}
+
+export interface SideFacts {
+  readonly batches: readonly BatchFacts[]
+  /** One entry per job that the schedule made. */
+  readonly ticksMs: readonly number[]
+  readonly tickEveryMs: number
+}
+
+export interface BatchFacts {
+  readonly name: string
+  readonly counted: BatchCount
+  /** From its jobs, one by one. */
+  readonly recounted: BatchCount
+  readonly isFinished: boolean
+  /** Jobs that its end has made. */
+  readonly callbacks: number
+}
+
+export interface BatchCount {
+  readonly total: number
+  readonly completed: number
 }

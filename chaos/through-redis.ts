@@ -6,8 +6,8 @@ import { query } from './query.ts'
 import type { Stage } from './stage.ts'
 import { QUEUE } from './systems/millrace.ts'
 
-/** Who has which token. */
-export const HELD = `millrace:{${QUEUE}}:held`
+/** Who has which token of a queue. */
+export const heldKey = (queue: string): string => `millrace:{${queue}}:held`
 
 /** Resolves when a token that was minted from now on has been taken from Redis by a worker. */
 export async function flowsThroughRedis({ place, workers }: Stage): Promise<void> {
@@ -17,7 +17,7 @@ export async function flowsThroughRedis({ place, workers }: Stage): Promise<void
   client.on('error', () => undefined) // connects again
   try {
     const isTaken = async (): Promise<boolean> =>
-      Object.entries(await client.hgetall(HELD)).some(
+      Object.entries(await client.hgetall(heldKey(QUEUE))).some(
         ([field, holder]) => holder.includes('/') && Number(field.split(':')[1]) > Number(row!.mark),
       )
     await until(isTaken, 'a new token in the hands of a worker')

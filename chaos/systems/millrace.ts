@@ -1,7 +1,8 @@
 // Millrace on each of its stores, as a user would run it. Its own record of every job is compared with the books.
 import pg from 'pg'
 import { createMillrace, defineJob, fixed } from '../../src/index.ts'
-import type { Millrace, StoreOptions } from '../../src/index.ts'
+import type { JobStatus, Millrace, StoreOptions } from '../../src/index.ts'
+import { SIDE_JOBS, SIDE_QUEUE, openSideLoad, sideFacts } from './millrace-side.ts'
 import type { Census, ChaosJob, ChaosSystem, Place, Recorded } from '../system.ts'
 
 export const QUEUE = 'chaos'
@@ -34,18 +35,31 @@ export const millrace: ChaosSystem = {
     await mill.work({ concurrency, ...times })
     return { close: () => mill.stop({ deadline: STOP_MAX }) }
   },
-  async inspect(place) {
+  inspect: (place) => look(place, censusOf),
+  async openSideLoad(place) {
     const mill = await open(place)
-    try {
-      return await censusOf(mill)
-    } finally {
-      await mill.stop()
+    const load = await openSideLoad(mill)
+    return {
+      async close() {
+        await load.close()
+        await mill.stop()
+      },
     }
   },
-  record: (place) => (place.postgres === undefined ? recordOfRedis(place) : recordOfPostgres(place.postgres)),
+  sideFacts: (place) => look(place, sideFacts),
+  record: (place) => (place.postgres === undefined ? look(place, recordOfRedis) : recordOfPostgres(place.postgres)),
 }
 
-function open(place: Place, run: (job: ChaosJob) => Promise<void> = () => Promise.resolve()): Promise<Millrace> {
+async function look<Seen>(place: Place, see: (mill: Millrace) => Promise<Seen>): Promise<Seen> {
+  const mill = await open(place)
+  try {
+    return await see(mill)
+  } finally {
+    await mill.stop()
+  }
+}
+
+function open(place: Place, run: (job: ChaosJob) => Promise<void> = () => Promise.resolve()) {
   const plain = defineJob({
     name: KIND,
     queue: QUEUE,
@@ -58,14 +72,19 @@ function open(place: Place, run: (job: ChaosJob) => Promise<void> = () => Promis
     ...(place.postgres !== undefined && { postgres: place.postgres }),
     ...(place.redis !== undefined && { redis: place.redis }),
   }
-  return createMillrace({ jobs: [plain], ...store })
+  return createMillrace({ jobs: [plain, ...SIDE_JOBS], ...store })
 }
 
 async function censusOf(mill: Millrace): Promise<Census> {
-  const [row] = await mill.jobs.counts(QUEUE)
-  if (row === undefined) return { waiting: 0, running: 0, failed: 0, completed: 0 }
-  const { queued, scheduled, blocked, dispatched, running, failed, completed } = row.counts
-  return { waiting: queued + scheduled + blocked + dispatched, running, failed, completed }
+  const found = (await mill.jobs.counts()).filter(({ queue }) => queue === QUEUE || queue === SIDE_QUEUE)
+  const sum = (...statuses: readonly JobStatus[]): number =>
+    found.reduce((all, { counts }) => all + statuses.reduce((own, status) => own + counts[status], 0), 0)
+  return {
+    waiting: sum('queued', 'scheduled', 'blocked', 'dispatched'),
+    running: sum('running'),
+    failed: sum('failed'),
+    completed: sum('completed'),
+  }
 }
 
 async function recordOfPostgres(url: string): Promise<readonly Recorded[]> {
@@ -85,22 +104,17 @@ async function recordOfPostgres(url: string): Promise<readonly Recorded[]> {
   }
 }
 
-async function recordOfRedis(place: Place): Promise<readonly Recorded[]> {
-  const mill = await open(place)
-  try {
-    const found: Recorded[] = []
-    let cursor: string | undefined
-    do {
-      const page = await mill.jobs.list({ queue: QUEUE }, { limit: PAGE, ...(cursor !== undefined && { cursor }) })
-      const recorded = page.items.map(async ({ id, status }): Promise<Recorded> => {
-        const rows = await mill.jobs.attempts(id)
-        return { id, status, rows: rows.length, successes: rows.filter((row) => row.status === 'success').length }
-      })
-      found.push(...(await Promise.all(recorded)))
-      cursor = page.nextCursor
-    } while (cursor !== undefined)
-    return found
-  } finally {
-    await mill.stop()
-  }
+async function recordOfRedis(mill: Millrace): Promise<readonly Recorded[]> {
+  const found: Recorded[] = []
+  let cursor: string | undefined
+  do {
+    const page = await mill.jobs.list({ queue: QUEUE }, { limit: PAGE, ...(cursor !== undefined && { cursor }) })
+    const recorded = page.items.map(async ({ id, status }): Promise<Recorded> => {
+      const rows = await mill.jobs.attempts(id)
+      return { id, status, rows: rows.length, successes: rows.filter((row) => row.status === 'success').length }
+    })
+    found.push(...(await Promise.all(recorded)))
+    cursor = page.nextCursor
+  } while (cursor !== undefined)
+  return found
 }

@@ -6,6 +6,7 @@ import type { Books } from '../../chaos/books.ts'
 import { lostByRecord, overlapping, stale, startedAgain, stillThere } from '../../chaos/checks/delivery.ts'
 import { unexpected, unfinished } from '../../chaos/checks/delivery.ts'
 import { outOfOrder } from '../../chaos/checks/order.ts'
+import { miscounted, wrongTicks } from '../../chaos/checks/side.ts'
 import { endsPerSecond, firstStartMs, lastRestartMs, steadyAfterMs } from '../../chaos/checks/pace.ts'
 
 const LEDGER = ['asked a 1', 'acked a 2', 'asked b 3', 'acked b 4', 'asked c 5']
@@ -120,5 +121,25 @@ describe('pace', () => {
     expect(steadyAfterMs(books(runs, ledger), span, 50 * 0.95)).toBe(2_000)
     expect(steadyAfterMs(books(runs, ledger), span, 60)).toBeNull()
     expect(steadyAfterMs(books(runs.slice(0, 100), ledger), span, 50 * 0.95)).toBeNull()
+  })
+})
+
+describe('beside the load', () => {
+  const count = { total: 10, completed: 10 }
+  const right = { name: 'x', counted: count, recounted: count, isFinished: true, callbacks: 1 }
+
+  test('a batch is wrong when its counters differ from its jobs or its callback did not come once', () => {
+    expect(miscounted([right, { ...right, isFinished: false, callbacks: 0 }])).toEqual([])
+    expect(miscounted([{ ...right, recounted: { total: 10, completed: 9 } }])).toEqual(['x'])
+    expect(miscounted([{ ...right, recounted: { total: 11, completed: 10 } }])).toEqual(['x'])
+    expect(miscounted([{ ...right, callbacks: 0 }])).toEqual(['x'])
+    expect(miscounted([{ ...right, callbacks: 2 }])).toEqual(['x'])
+  })
+
+  test('a tick that fired twice or not at all is wrong', () => {
+    expect(wrongTicks([3_000, 1_000, 2_000], 1_000)).toBe(0)
+    expect(wrongTicks([1_000, 2_000, 2_000], 1_000)).toBe(1)
+    expect(wrongTicks([1_000, 4_000], 1_000)).toBe(2)
+    expect(wrongTicks([], 1_000)).toBe(0)
   })
 })

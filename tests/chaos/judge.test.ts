@@ -22,6 +22,19 @@ const GOOD: Evidence = {
   books: booksOf(LEDGER, RUNS),
   recorded: ['a', 'b'].map((id) => ({ id, status: 'completed', rows: 1, successes: 1 })),
   census: { waiting: 0, running: 0, failed: 0, completed: 2 },
+  side: {
+    batches: [
+      {
+        name: 'x',
+        counted: { total: 2, completed: 2 },
+        recounted: { total: 2, completed: 2 },
+        isFinished: true,
+        callbacks: 1,
+      },
+    ],
+    ticksMs: [1_000, 2_000],
+    tickEveryMs: 1_000,
+  },
   struck: { atMs: 500, backMs: 550, robbed: [] },
   workers: [7, 8],
   ttlMs: 5_000,
@@ -50,6 +63,8 @@ test.each<readonly [string, Partial<Evidence>]>([
   ],
   ['1 run twice by live workers', { books: booksOf(LEDGER, [...RUNS, 'start a 8 700', 'end a 8 701']) }],
   ['recovery took more than 1 s', { books: booksOf(LEDGER, [...RUNS.slice(0, 2), 'start b 8 1900', 'end b 8 1901']) }],
+  ['1 batches miscounted', { side: { ...GOOD.side!, batches: [{ ...GOOD.side!.batches[0]!, callbacks: 2 }] } }],
+  ['1 ticks wrong', { side: { ...GOOD.side!, ticksMs: [1_000, 3_000] } }],
   ['1 processes ended by themselves', { quits: [7] }],
   ['less than 150 % of the rate before', { scenario: { ...scenario, promise: { ratioMin: 1.5 } } }],
   ['the fault interrupted nothing', { scenario: { ...scenario, promise: { rerunMin: 1 } } }],

@@ -51,10 +51,13 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   }
 
   function pipe(from: Socket, to: Socket, isRequest: boolean): void {
+    const waiting: Buffer[] = []
     from.on('data', (bytes) => {
       if (!passes(bytes, isRequest ? from : to, isRequest)) return
-      if (delayMs === 0) to.write(bytes)
-      else setTimeout(() => to.write(bytes), delayMs)
+      // In order, whatever the delay was and is.
+      if (delayMs === 0 && waiting.length === 0) return void to.write(bytes)
+      waiting.push(bytes)
+      setTimeout(() => to.write(waiting.shift()!), delayMs)
     })
     const end = (): void => {
       from.destroy()
