@@ -9,6 +9,12 @@ import { miscounted, wrongTicks } from './checks/side.ts'
 import type { Scenario, Struck } from './scenario.ts'
 import type { Backend, Census, Recorded, SideFacts } from './system.ts'
 
+/** A process that ended by itself, and the last that it said. */
+export interface Quit {
+  readonly pid: number
+  readonly words: string
+}
+
 export interface Evidence {
   readonly scenario: Scenario
   readonly system: string
@@ -29,7 +35,7 @@ export interface Evidence {
   readonly load: pace.Span
   readonly refused: number
   /** Processes that ended by themselves. */
-  readonly quits: readonly number[]
+  readonly quits: readonly Quit[]
   readonly seconds: number
 }
 
@@ -44,6 +50,8 @@ export function judge(evidence: Evidence): Cell {
   const { scenario, books, recorded, struck, isOurs, census, side } = evidence
   const robbed: readonly Robbed[] =
     struck.robbed === 'all' ? evidence.workers.map((pid) => ({ pid, atMs: Infinity })) : struck.robbed
+  // Whoever took the pill was killed by it.
+  const quits = evidence.quits.filter(({ pid }) => !robbed.some((one) => one.pid === pid))
   const expected = new Set(struck.failed)
   const missing = delivery.unfinished(books).filter((id) => !expected.has(id))
   const unrecorded = recorded === undefined ? missing : delivery.lostByRecord(books, recorded)
@@ -81,14 +89,14 @@ export function judge(evidence: Evidence): Cell {
     recoverySeconds: recoveryMs === null ? null : recoveryMs / 1000,
     throughputRatio: before === 0 ? null : since / before,
     steadySeconds: steadyMs === null ? null : steadyMs / 1000,
-    // Whoever took the pill was killed by it.
-    quits: evidence.quits.filter((pid) => !robbed.some((one) => one.pid === pid)).length,
+    quits: quits.length,
     seconds: evidence.seconds,
   }
   const broken = [
     ...brokenAlways(measured, scenario),
     ...(isOurs ? brokenPledges(measured, evidence, restartMs !== null) : []),
     ...unfailed(evidence),
+    ...quits.map(({ words }) => `a process ended by itself: ${words}`),
   ]
   const given = scenario.mayLose?.[evidence.backend]
   const notes = [...broken, ...(given !== undefined && measured.lost > 0 ? [`contract: ${given}`] : [])]
@@ -110,7 +118,6 @@ function brokenAlways(cell: Measured, { mayLose }: Scenario): readonly string[] 
     ...((cell.disorder ?? 0) > 0 ? [`${cell.disorder} out of order`] : []),
     ...((cell.miscounted ?? 0) > 0 ? [`${cell.miscounted} batches miscounted`] : []),
     ...((cell.wrongTicks ?? 0) > 0 ? [`${cell.wrongTicks} ticks wrong`] : []),
-    ...(cell.quits > 0 ? [`${cell.quits} processes ended by themselves`] : []),
   ]
 }
 

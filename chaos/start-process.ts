@@ -10,7 +10,7 @@ export interface ChaosProcess {
   readonly isAlive: boolean
   /** It ended, and nobody here had asked for it. */
   readonly hasQuit: boolean
-  /** The last of what it wrote to its stderr. */
+  /** The last line of its stderr that speaks of an error. */
   readonly lastWords: string
   /** Enqueues that failed: their callers were told so. */
   readonly refused: readonly string[]
@@ -75,7 +75,12 @@ export async function startProcess({ path, node }: Program, settings: Settings):
       return !isAlive && !isAsked
     },
     get lastWords() {
-      return words
+      return (
+        words
+          .split('\n')
+          .findLast((line) => /error/i.test(line))
+          ?.trim() ?? 'it said nothing'
+      )
     },
     tell(told) {
       if (told === 'die') isAsked = true

@@ -65,7 +65,7 @@ test.each<readonly [string, Partial<Evidence>]>([
   ['recovery took more than 1 s', { books: booksOf(LEDGER, [...RUNS.slice(0, 2), 'start b 8 1900', 'end b 8 1901']) }],
   ['1 batches miscounted', { side: { ...GOOD.side!, batches: [{ ...GOOD.side!.batches[0]!, callbacks: 2 }] } }],
   ['1 ticks wrong', { side: { ...GOOD.side!, ticksMs: [1_000, 3_000] } }],
-  ['1 processes ended by themselves', { quits: [7] }],
+  ['a process ended by itself: Error: oh', { quits: [{ pid: 7, words: 'Error: oh' }] }],
   ['less than 150 % of the rate before', { scenario: { ...scenario, promise: { ratioMin: 1.5 } } }],
   ['the fault interrupted nothing', { scenario: { ...scenario, promise: { rerunMin: 1 } } }],
   ['the pill is not dead-lettered', { struck: { ...GOOD.struck, failed: ['b'] } }],
