@@ -57,7 +57,8 @@ export function judge(evidence: Evidence): Cell {
   const unrecorded = recorded === undefined ? missing : delivery.lostByRecord(books, recorded)
   const gone = new Set([...missing, ...unrecorded.filter((id) => !expected.has(id))])
   // A job that ran to its end in a store that then forgot it is not lost; its record is.
-  const lostAll = scenario.mayLose?.[evidence.backend] === undefined ? gone.size : missing.length
+  const given = scenario.mayLose?.[evidence.backend]
+  const lostAll = given === undefined ? gone.size : missing.length
   const stuck = delivery.stillThere(lostAll, census)
   const again = delivery.startedAgain(books, robbed)
   const restartMs = pace.lastRestartMs(books, robbed)
@@ -79,7 +80,7 @@ export function judge(evidence: Evidence): Cell {
     lost: lostAll - stuck,
     stuck,
     unexpected: delivery.unexpected(books, recorded).length,
-    stale: recorded === undefined ? null : delivery.stale(books, recorded).length,
+    stale: recorded === undefined ? null : delivery.stale(books, recorded, given !== undefined).length,
     duplicated: again.allowed.length + again.forbidden.length,
     duplicatesAllowed: again.allowed.length,
     overlaps: delivery.overlapping(books, robbed).length,
@@ -98,7 +99,6 @@ export function judge(evidence: Evidence): Cell {
     ...unfailed(evidence),
     ...quits.map(({ words }) => `a process ended by itself: ${words}`),
   ]
-  const given = scenario.mayLose?.[evidence.backend]
   const notes = [...broken, ...(given !== undefined && measured.lost > 0 ? [`contract: ${given}`] : [])]
   return { ...measured, ok: broken.length === 0, note: notes.join('; ') }
 }

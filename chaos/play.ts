@@ -27,6 +27,7 @@ const DRAIN_MAX_MS = 60_000
 /** Peers are not waited for: what is only waiting for a time-out is told as stuck. */
 const PEER_DRAIN_MAX_MS = 20_000
 const LOOK_MS = 250
+const QUIET_MS = 2_000
 
 export async function play({ servers, program, system, backend, scenario, times }: PlayOptions): Promise<Cell> {
   const beganMs = performance.now()
@@ -82,10 +83,18 @@ async function drain(stage: Stage, place: Place, isOurs: boolean, failed: readon
   const { system } = stage
   if (!stage.workers.some(({ isAlive }) => isAlive)) await stage.startWorker()
   const deadlineMs = performance.now() + (isOurs ? DRAIN_MAX_MS : PEER_DRAIN_MAX_MS)
+  let ended = 0
+  let changedMs = performance.now()
   for (;;) {
-    if (unfinished(stage.books()).every((id) => failed.includes(id)) || performance.now() > deadlineMs) {
+    const books = stage.books()
+    const isDone = unfinished(books).every((id) => failed.includes(id))
+    const nowMs = performance.now()
+    if (books.runs.length !== ended) changedMs = nowMs
+    ended = books.runs.length
+    // A store that forgot some will never run them: the rest is over when nothing happens any more.
+    if (isDone || nowMs - changedMs > QUIET_MS || nowMs > deadlineMs) {
       const census = await system.inspect(place)
-      if (census.waiting + census.running === 0 || performance.now() > deadlineMs) return census
+      if (census.waiting + census.running === 0 || nowMs > deadlineMs) return census
     }
     await wait(LOOK_MS)
   }

@@ -3,6 +3,7 @@ import { freshDatabase, startTestPostgres } from '../tests/support/postgres-serv
 import type { TestPostgres } from '../tests/support/postgres-server.ts'
 import { startRedis } from '../tests/support/redis-server.ts'
 import type { RedisProcess } from '../tests/support/redis-server.ts'
+import { steadyPort } from './steady-port.ts'
 import type { Backend, Place } from './system.ts'
 
 export interface Servers {
@@ -18,7 +19,10 @@ export const CONNECTIONS_MAX = 100
 /** fsync and synchronous_commit are on; Redis has its log with everysec. */
 export async function startServers(): Promise<Servers> {
   const settings = { max_connections: String(CONNECTIONS_MAX) }
-  const [postgres, redis] = await Promise.all([startTestPostgres({ version: 18, settings }), startRedis()])
+  const [postgres, redis] = await Promise.all([
+    startTestPostgres({ version: 18, settings, port: await steadyPort() }),
+    startRedis({ port: await steadyPort() }),
+  ])
   return {
     postgres,
     redis,

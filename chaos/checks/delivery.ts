@@ -62,9 +62,12 @@ export function overlapping(books: Books, robbed: readonly Robbed[]): readonly s
   )
 }
 
-/** Completed without exactly one success in its trail, or started more often than its trail has rows for. */
-export function stale(books: Books, recorded: readonly Recorded[]): readonly string[] {
-  const runs = runsById(books.runs)
+/**
+ * Completed without exactly one success in its trail, or started more often than its trail has rows for. A store that
+ * was allowed to forget may have forgotten rows, so there only the successes count.
+ */
+export function stale(books: Books, recorded: readonly Recorded[], mayForget = false): readonly string[] {
+  const runs = mayForget ? new Map<string, readonly Run[]>() : runsById(books.runs)
   return recorded.flatMap(({ id, status, rows, successes }) => {
     const isTwice = status === 'completed' && successes !== 1
     return isTwice || (runs.get(id)?.length ?? 0) > rows ? [id] : []

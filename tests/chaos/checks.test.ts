@@ -77,6 +77,7 @@ describe('duplicates', () => {
     expect(stale(books(), RECORDED)).toEqual([])
     expect(stale(books(), [{ id: 'a', ...RECORD, rows: 2, successes: 2 }])).toEqual(['a'])
     expect(stale(twice, RECORDED)).toEqual(['b'])
+    expect(stale(twice, RECORDED, true)).toEqual([])
   })
 })
 
