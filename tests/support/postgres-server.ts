@@ -44,6 +44,8 @@ export interface TestPostgresOptions {
   readonly version: PostgresVersion
   /** As in postgresql.conf; `max_connections` is 100 and `fsync` is on unless they say otherwise. */
   readonly settings?: Readonly<Record<string, string>>
+  /** Default: a free one. */
+  readonly port?: number
 }
 
 const START_MAX_MS = 60_000
@@ -56,6 +58,8 @@ export async function startTestPostgres(options: TestPostgresOptions): Promise<T
   const version = chosen(options.version)
   const home = mkdtempSync(join(await runDirectory(), `pg${version}-`))
   chmodSync(home, 0o755)
+  // Where a server looks for the port that it had before.
+  if (options.port !== undefined) writeFileSync(join(home, 'port'), `${options.port}\n`)
   return await openServer(version, home, { max_connections: '100', ...settings })
 }
 

@@ -1,0 +1,135 @@
+// docs/reliability.md from the results of a run: a pure function, so that a test can compare the page with its data.
+import type { Cell } from './cell.ts'
+import { SCENARIOS } from './phases/catalogue.ts'
+import type { ChaosReport } from './report.ts'
+import { TIMES } from './scenario.ts'
+import { OURS } from './systems/catalogue.ts'
+import { numberOf, percent } from './table.ts'
+
+export const DATA = 'docs/data/chaos.json'
+export const PAGE = 'docs/reliability.md'
+
+export function renderReliability(report: ChaosReport): string {
+  const { cells, machine, node, versions, settings, date, pace } = report
+  const ours = cells.filter(({ system }) => system === OURS)
+  const held = ours.filter(({ ok }) => ok).length
+  const { phaseMs, ttlMs } = TIMES[pace]
+  const installed = Object.entries(versions).map(([name, version]) => `${name} ${version}`)
+  return `<!-- Generated from ${DATA} by \`npm run chaos:docs\`. Do not edit. -->
+
+# Reliability, measured
+
+Real worker and producer processes, real PostgreSQL and Redis, one fault after the other, and books that are kept outside every store. Of the ${ours.length} cells of Millrace ${held} were as
+promised; what was not is in the list with its reason. What is promised is in the [delivery contract](delivery-contract.md), why it holds in the [reliability model](reliability-model.md).
+
+Played on ${date}, ${machine.cores} × ${machine.cpu}, ${machine.memoryGiB} GiB, ${machine.os}, Node ${node}; ${installed.join(', ')}. Phases of ${phaseMs / 1000} s, ttl ${ttlMs / 1000} s
+where a scenario does not ask for defaults (\`${pace}\`). To play it again: \`npm run chaos\`, then \`npm run chaos:docs\`.
+
+## How it is played
+
+A producer process offers jobs at a steady rate by the clock, each by a call of its own, and writes every id to a file before it asks and once it is told. Two worker processes write a line when a
+handler starts and when it ends. Every process reaches its stores through a proxy of its own, which can be slow, silent, or break. After a phase of load the fault strikes, the load goes on for
+another phase, the producer stops, and what is left is drained. Then the books are compared with what the system says of each job. PostgreSQL has \`fsync\` and \`synchronous_commit\` on, Redis its log
+with \`everysec\`. Peers are played by the same program; what of theirs only waits for a time-out of its own after 20 s is *stuck*, not lost.
+
+| column | means |
+|---|---|
+| jobs | enqueues that were acknowledged |
+| refused | enqueues that failed; their callers were told so |
+| lost | acknowledged, not completed, and no longer known to the system |
+| stuck | acknowledged, not completed, and still in the system when the drain was given up |
+| stale | a result was applied although another run had taken the place (– : the system keeps no record that shows it) |
+| again | started again because their worker had died, was away for longer than its ttl, or the store itself forgot it: allowed by at least once |
+| twice | started again although their worker was alive and in contact |
+| recovery | seconds to the last restart of an interrupted run; where none was, to the first start of a job that was made after the fault |
+| rate | jobs per second from the fault to the end of the load, by those before it |
+
+## What was seen
+
+${sections(cells)}
+
+## Where Millrace is not the best
+
+${worse(cells)}
+
+## How each system was set up
+
+${Object.entries(settings)
+  .map(([name, text]) => `- **${name}**: ${text}`)
+  .join('\n')}
+`
+}
+
+const HEAD = [
+  'system',
+  'jobs',
+  'refused',
+  'lost',
+  'stuck',
+  'stale',
+  'again',
+  'twice',
+  'recovery',
+  'rate',
+  'as promised',
+]
+
+function sections(cells: readonly Cell[]): string {
+  return SCENARIOS.flatMap(({ name, says }) => {
+    const own = cells.filter(({ scenario }) => scenario === name)
+    if (own.length === 0) return []
+    return [`### ${name}\n\n${says[0]!.toUpperCase()}${says.slice(1)}.\n\n${tableOf(own)}`]
+  }).join('\n\n')
+}
+
+function tableOf(cells: readonly Cell[]): string {
+  const line = (words: readonly string[]): string => `| ${words.join(' | ')} |`
+  return [line(HEAD), `|${'---|'.repeat(HEAD.length)}`, ...cells.map((cell) => line(wordsOf(cell)))].join('\n')
+}
+
+function wordsOf(cell: Cell): readonly string[] {
+  const { note, ok, system } = cell
+  const verdict = system === OURS || !ok ? (ok ? 'yes' : 'no') : 'nothing amiss'
+  return [
+    `${system} on ${cell.backend}`,
+    String(cell.enqueued),
+    String(cell.refused),
+    String(cell.lost),
+    String(cell.stuck),
+    numberOf(cell.stale, 0),
+    String(cell.duplicatesAllowed),
+    String(cell.duplicated - cell.duplicatesAllowed),
+    cell.recoverySeconds === null ? '–' : `${numberOf(cell.recoverySeconds, 1)} s`,
+    percent(cell.throughputRatio),
+    note === '' ? verdict : `${verdict}: ${note.replaceAll('|', '\\|')}`,
+  ]
+}
+
+/** Seconds less than these are noise of the machine. */
+const NOTICEABLE_S = 1
+
+/** Scenarios in which a peer on the same store came back sooner with nothing lost, and cells that were not as promised. */
+function worse(cells: readonly Cell[]): string {
+  const lines = cells
+    .filter(({ system }) => system === OURS)
+    .flatMap((cell) => {
+      const { scenario, backend, recoverySeconds } = cell
+      const broken = cell.ok ? [] : [`- ${scenario} on ${backend}: ${cell.note}.`]
+      const sooner = cells.filter(
+        (peer) =>
+          peer.system !== OURS &&
+          peer.scenario === scenario &&
+          peer.backend === backend &&
+          peer.ok &&
+          (peer.recoverySeconds ?? Infinity) + NOTICEABLE_S < (recoverySeconds ?? 0),
+      )
+      const beaten = sooner.map(
+        (peer) =>
+          `- ${scenario} on ${backend}: ${peer.system} came back after ${numberOf(peer.recoverySeconds, 1)} s, Millrace after ${numberOf(recoverySeconds, 1)} s.`,
+      )
+      return [...broken, ...beaten]
+    })
+  return lines.length === 0
+    ? 'In no cell of this run did a peer on the same store come back noticeably sooner with nothing lost or run twice.'
+    : lines.join('\n')
+}

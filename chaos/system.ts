@@ -1,0 +1,90 @@
+// What every system under chaos implements, ours and the peers, so that all of them are played by the same scenarios.
+
+/** The servers of one cell, by their URLs. */
+export interface Place {
+  readonly backend: Backend
+  readonly postgres?: string
+  readonly redis?: string
+}
+
+export type Backend = 'postgres' | 'redis' | 'hybrid'
+
+export interface ChaosJob {
+  /** A UUIDv7 that the producer made. */
+  readonly id: string
+  readonly longMs: number
+  readonly group?: string
+}
+
+export interface WorkerSettings {
+  readonly concurrency: number
+  /** Undefined: the default of the system. */
+  readonly ttlMs?: number
+}
+
+export interface ChaosSystem {
+  readonly name: string
+  readonly backends: readonly Backend[]
+  /** How it is set up, stated beside its results. */
+  readonly settings: string
+  /** Schema and queue, once per run. */
+  prepare(place: Place): Promise<void>
+  openProducer(place: Place): Promise<OpenProducer>
+  /** `run` is the handler: it writes the books and waits `longMs`; it may throw. */
+  openWorker(place: Place, settings: WorkerSettings, run: (job: ChaosJob) => Promise<void>): Promise<OpenWorker>
+  /** Looked at from outside, after the load. A job that is only waiting for a time-out of the system is `running`. */
+  inspect(place: Place): Promise<Census>
+  /** What the system itself has written down of every job. Absent: it keeps no such record. */
+  record?(place: Place): Promise<readonly Recorded[]>
+  /** What a producer does beside the load, with features that the others do not have. */
+  openSideLoad?(place: Place): Promise<{ close(): Promise<void> }>
+  sideFacts?(place: Place): Promise<SideFacts>
+}
+
+export interface OpenProducer {
+  enqueue(job: ChaosJob): Promise<void>
+  close(): Promise<void>
+}
+
+export interface OpenWorker {
+  close(): Promise<void>
+}
+
+/** Jobs by state. `completed` is null where finished jobs are removed. */
+export interface Census {
+  readonly waiting: number
+  readonly running: number
+  readonly failed: number
+  readonly completed: number | null
+}
+
+/** One job in the books of the system. */
+export interface Recorded {
+  readonly id: string
+  readonly status: string
+  /** Rows of its audit trail, and those that say `success`. */
+  readonly rows: number
+  readonly successes: number
+}
+
+export interface SideFacts {
+  readonly batches: readonly BatchFacts[]
+  /** One entry per job that the schedule made. */
+  readonly ticksMs: readonly number[]
+  readonly tickEveryMs: number
+}
+
+export interface BatchFacts {
+  readonly name: string
+  readonly counted: BatchCount
+  /** From its jobs, one by one. */
+  readonly recounted: BatchCount
+  readonly isFinished: boolean
+  /** Jobs that its end has made. */
+  readonly callbacks: number
+}
+
+export interface BatchCount {
+  readonly total: number
+  readonly completed: number
+}

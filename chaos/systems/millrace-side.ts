@@ -1,0 +1,92 @@
+// Batches and a schedule beside the load, in a queue of their own, and what the store says of them afterwards.
+import { defineJob } from '../../src/index.ts'
+import type { Client, Job, Millrace } from '../../src/index.ts'
+import type { BatchFacts, SideFacts } from '../system.ts'
+
+export const SIDE_QUEUE = 'side'
+
+const SCHEDULE = 'chaos-tick'
+const TICK_MS = 1_000
+const CATCH_UP = 100
+const BATCH_EVERY_MS = 500
+const BATCH_SIZE = 10
+const PAGE = 200
+
+const member = defineJob({ name: 'member', queue: SIDE_QUEUE, run: () => null })
+const tick = defineJob({ name: 'tick', queue: SIDE_QUEUE, run: () => null })
+const done = defineJob({
+  name: 'batch-done',
+  queue: SIDE_QUEUE,
+  run: ({ input }: { readonly input: { readonly batch: string } }) => input.batch,
+})
+
+export const SIDE_JOBS = [member, tick, done] as const
+
+export type SideClient = Pick<Client<typeof SIDE_JOBS>, 'enqueueBatch' | 'schedules'>
+
+/** A batch twice a second and a tick every second, until it is closed. */
+export async function openSideLoad(mill: SideClient): Promise<{ close(): Promise<void> }> {
+  await mill.schedules.upsert(SCHEDULE, { job: tick, every: TICK_MS, misfire: { catchUp: CATCH_UP } })
+  const pending = new Set<Promise<unknown>>()
+  let no = 0
+  const timer = setInterval(() => {
+    const batch = `${process.pid}-${(no += 1)}`
+    const entries = Array.from({ length: BATCH_SIZE }, () => [member] as const)
+    const made = mill
+      .enqueueBatch(batch, entries, { onComplete: [done, { batch }] })
+      // Told to its caller; what of it is stored is counted all the same.
+      .catch(() => undefined)
+      .finally(() => pending.delete(made))
+    pending.add(made)
+  }, BATCH_EVERY_MS)
+  return {
+    async close() {
+      clearInterval(timer)
+      await Promise.all(pending)
+    },
+  }
+}
+
+export async function sideFacts(mill: Millrace): Promise<SideFacts> {
+  const jobs = await allJobs(mill)
+  const callbacks = jobs.flatMap(
+    ({ name, payload }) => (name === done.name ? [(payload as { batch: string }).batch] : []), // made above
+  )
+  const ticksMs = jobs.flatMap(({ schedule }) => (schedule?.name === SCHEDULE ? [schedule.tick.getTime()] : []))
+  return { batches: await batchesOf(mill, jobs, callbacks), ticksMs, tickEveryMs: TICK_MS }
+}
+
+async function batchesOf(
+  mill: Millrace,
+  jobs: readonly Job[],
+  callbacks: readonly string[],
+): Promise<readonly BatchFacts[]> {
+  const found: BatchFacts[] = []
+  let cursor: string | undefined
+  do {
+    const page = await mill.batches.list({ limit: PAGE, ...(cursor !== undefined && { cursor }) })
+    for (const { id, name, progress, finishedAt } of page.items) {
+      const own = jobs.filter(({ batch }) => batch === id)
+      found.push({
+        name,
+        counted: { total: progress.total, completed: progress.completed },
+        recounted: { total: own.length, completed: own.filter(({ status }) => status === 'completed').length },
+        isFinished: finishedAt !== null,
+        callbacks: callbacks.filter((batch) => batch === name).length,
+      })
+    }
+    cursor = page.nextCursor
+  } while (cursor !== undefined)
+  return found
+}
+
+async function allJobs(mill: Millrace): Promise<readonly Job[]> {
+  const found: Job[] = []
+  let cursor: string | undefined
+  do {
+    const page = await mill.jobs.list({ queue: SIDE_QUEUE }, { limit: PAGE, ...(cursor !== undefined && { cursor }) })
+    found.push(...page.items)
+    cursor = page.nextCursor
+  } while (cursor !== undefined)
+  return found
+}

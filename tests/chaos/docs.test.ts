@@ -1,0 +1,64 @@
+// The page of results says what its data says, of ours and of peers, the bad as well as the good.
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { DATA, PAGE, renderReliability } from '../../chaos/render-docs.ts'
+import { readReport } from '../../chaos/report.ts'
+import type { ChaosReport } from '../../chaos/report.ts'
+import { ROOT, exists, readText } from '../tidy/source.ts'
+
+const cell = {
+  scenario: 'kill-worker',
+  system: 'millrace',
+  backend: 'redis',
+  enqueued: 100,
+  refused: 1,
+  completed: 100,
+  lost: 0,
+  stuck: 0,
+  unexpected: 0,
+  stale: 0,
+  duplicated: 7,
+  duplicatesAllowed: 5,
+  overlaps: 0,
+  disorder: 0,
+  miscounted: 0,
+  wrongTicks: 0,
+  recoverySeconds: 10.44,
+  throughputRatio: 0.97,
+  steadySeconds: null,
+  quits: 0,
+  ok: true,
+  note: '',
+  seconds: 20,
+} as const
+const peer = { ...cell, system: 'other', stale: null, recoverySeconds: 3 } as const
+const report: ChaosReport = {
+  date: '2026-01-02',
+  pace: 'usual',
+  machine: { cpu: 'a cpu', cores: 2, memoryGiB: 4, os: 'linux' },
+  node: 'v20',
+  versions: { redis: '7' },
+  settings: { millrace: 'defaults', other: 'as its page says' },
+  cells: [cell, peer],
+}
+
+test('every cell is a line with its numbers', () => {
+  const page = renderReliability(report)
+  expect(page).toContain('| millrace on redis | 100 | 1 | 0 | 0 | 0 | 5 | 2 | 10.4 s | 97 % | yes |')
+  expect(page).toContain('| other on redis | 100 | 1 | 0 | 0 | – | 5 | 2 | 3.0 s | 97 % | nothing amiss |')
+  expect(page).toContain('- **other**: as its page says')
+})
+
+test('where a peer came back sooner, and where a promise did not hold, is said', () => {
+  const page = renderReliability({ ...report, cells: [{ ...cell, ok: false, note: '2 lost' }, peer] })
+  expect(page).toContain('- kill-worker on redis: 2 lost.')
+  expect(page).toContain('- kill-worker on redis: other came back after 3.0 s, Millrace after 10.4 s.')
+  expect(page).toContain('Of the 1 cells of Millrace 0 were')
+  expect(renderReliability({ ...report, cells: [cell] })).toContain('In no cell of this run')
+})
+
+test('the page is what `npm run chaos:docs` writes from the committed results', () => {
+  const data = readReport(join(ROOT, DATA))
+  expect(data, `${DATA} is missing`).toBeDefined()
+  expect(exists(PAGE) ? readText(PAGE) : `${PAGE} is missing`).toBe(renderReliability(data!))
+})
