@@ -1,0 +1,41 @@
+// The result of one cell. The shape is stable; fields are only ever added.
+import type { Backend } from './system.ts'
+
+export interface Cell {
+  readonly scenario: string
+  readonly system: string
+  readonly backend: Backend
+  /** Acknowledged enqueues. */
+  readonly enqueued: number
+  /** Enqueues that failed; their callers were told so. */
+  readonly refused: number
+  /** Acknowledged, and a handler came to its end. */
+  readonly completed: number
+  /** Acknowledged, not completed, and no longer known to the system. */
+  readonly lost: number
+  /** Acknowledged, not completed, and still in the system: only a time-out of its own stands before it. */
+  readonly stuck: number
+  readonly unexpected: number
+  /** Results applied although another run had taken the place. Null: the system keeps no record that shows it. */
+  readonly stale: number | null
+  /** Started more than once. */
+  readonly duplicated: number
+  /** Of those, the ones whose process had died, was away for longer than its ttl, or whose store forgot it. */
+  readonly duplicatesAllowed: number
+  /** Two runs at once, the first of which still owned the job. */
+  readonly overlaps: number
+  /** Jobs of a group that started too early. Null: the system was given no groups. */
+  readonly disorder: number | null
+  /** To the last restart of an interrupted run; where none was, to the first start of a job made after the fault. */
+  readonly recoverySeconds: number | null
+  /** Ends per second from the fault to the end of the load, by those before it. */
+  readonly throughputRatio: number | null
+  /** To 95 % of the offered rate for the rest of the load. Null: not asked for, or never. */
+  readonly steadySeconds: number | null
+  /** Processes that ended by themselves. */
+  readonly quits: number
+  /** As promised. Peers promise nothing here: of them it says whether nothing was lost, stuck or run twice. */
+  readonly ok: boolean
+  readonly note: string
+  readonly seconds: number
+}

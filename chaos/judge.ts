@@ -1,0 +1,132 @@
+// From the books, the record of the system and what was done to it: the cell. Pure; play.ts gathers what it needs.
+import type { Books } from './books.ts'
+import type { Cell } from './cell.ts'
+import * as delivery from './checks/delivery.ts'
+import type { Robbed } from './checks/delivery.ts'
+import { outOfOrder } from './checks/order.ts'
+import * as pace from './checks/pace.ts'
+import type { Scenario, Struck } from './scenario.ts'
+import type { Backend, Census, Recorded } from './system.ts'
+
+export interface Evidence {
+  readonly scenario: Scenario
+  readonly system: string
+  readonly backend: Backend
+  readonly isOurs: boolean
+  readonly books: Books
+  /** Absent: the system keeps none. */
+  readonly recorded: readonly Recorded[] | undefined
+  readonly census: Census
+  readonly struck: Struck
+  /** Every worker process there was. */
+  readonly workers: readonly number[]
+  /** Undefined: its default. */
+  readonly ttlMs: number | undefined
+  readonly ratePerS: number
+  readonly load: pace.Span
+  readonly refused: number
+  readonly quits: number
+  readonly seconds: number
+}
+
+const STEADY_SHARE = 0.95
+/** Ours. */
+const TTL_DEFAULT_MS = 10_000
+/** From the end of a ttl to the last start: heartbeat, look of maintenance, claim. */
+const RESTART_MAX_S = 5
+const FIRST_START_MAX_S = 1
+
+export function judge(evidence: Evidence): Cell {
+  const { scenario, books, recorded, struck, isOurs, census } = evidence
+  const robbed: readonly Robbed[] =
+    struck.robbed === 'all' ? evidence.workers.map((pid) => ({ pid, atMs: Infinity })) : struck.robbed
+  const expected = new Set(struck.failed)
+  const missing = delivery.unfinished(books).filter((id) => !expected.has(id))
+  const unrecorded = recorded === undefined ? missing : delivery.lostByRecord(books, recorded)
+  const gone = new Set([...missing, ...unrecorded.filter((id) => !expected.has(id))])
+  // A job that ran to its end in a store that then forgot it is not lost; its record is.
+  const lostAll = scenario.mayLose?.[evidence.backend] === undefined ? gone.size : missing.length
+  const stuck = delivery.stillThere(lostAll, census)
+  const again = delivery.startedAgain(books, robbed)
+  const restartMs = pace.lastRestartMs(books, robbed)
+  const firstMs = pace.firstStartMs(books, struck.backMs)
+  const recoveryMs = restartMs ?? firstMs
+  const before = pace.endsPerSecond(books, { fromMs: evidence.load.fromMs, toMs: struck.atMs })
+  const since = pace.endsPerSecond(books, { fromMs: struck.atMs, toMs: evidence.load.toMs })
+  const steadyMs =
+    scenario.promise?.steady === undefined
+      ? null
+      : pace.steadyAfterMs(books, { fromMs: struck.backMs, toMs: evidence.load.toMs }, evidence.ratePerS * STEADY_SHARE)
+  const measured = {
+    scenario: scenario.name,
+    system: evidence.system,
+    backend: evidence.backend,
+    enqueued: books.acked.size,
+    refused: evidence.refused,
+    completed: books.acked.size - delivery.unfinished(books).length,
+    lost: lostAll - stuck,
+    stuck,
+    unexpected: delivery.unexpected(books, recorded).length,
+    stale: recorded === undefined ? null : delivery.stale(books, recorded).length,
+    duplicated: again.allowed.length + again.forbidden.length,
+    duplicatesAllowed: again.allowed.length,
+    overlaps: delivery.overlapping(books, robbed).length,
+    disorder: isOurs ? outOfOrder(books, robbed).length : null,
+    recoverySeconds: recoveryMs === null ? null : recoveryMs / 1000,
+    throughputRatio: before === 0 ? null : since / before,
+    steadySeconds: steadyMs === null ? null : steadyMs / 1000,
+    quits: evidence.quits,
+    seconds: evidence.seconds,
+  }
+  const broken = [
+    ...brokenAlways(measured, scenario),
+    ...(isOurs ? brokenPledges(measured, evidence, restartMs !== null) : []),
+    ...unfailed(evidence),
+  ]
+  const given = scenario.mayLose?.[evidence.backend]
+  const notes = [...broken, ...(given !== undefined && measured.lost > 0 ? [`contract: ${given}`] : [])]
+  return { ...measured, ok: broken.length === 0, note: notes.join('; ') }
+}
+
+type Measured = Omit<Cell, 'ok' | 'note'>
+
+function brokenAlways(cell: Measured, { mayLose }: Scenario): readonly string[] {
+  const forbidden = cell.duplicated - cell.duplicatesAllowed
+  return [
+    ...(cell.enqueued === 0 ? ['nothing was enqueued'] : []),
+    ...(cell.lost > 0 && mayLose?.[cell.backend] === undefined ? [`${cell.lost} lost`] : []),
+    ...(cell.stuck > 0 ? [`${cell.stuck} stuck`] : []),
+    ...(cell.unexpected > 0 ? [`${cell.unexpected} unexpected`] : []),
+    ...((cell.stale ?? 0) > 0 ? [`${cell.stale} stale results applied`] : []),
+    ...(forbidden > 0 ? [`${forbidden} run twice by live workers`] : []),
+    ...(cell.overlaps > 0 ? [`${cell.overlaps} overlaps`] : []),
+    ...((cell.disorder ?? 0) > 0 ? [`${cell.disorder} out of order`] : []),
+    ...(cell.quits > 0 ? [`${cell.quits} processes ended by themselves`] : []),
+  ]
+}
+
+function brokenPledges(
+  cell: Measured,
+  { scenario: { promise = {} }, ttlMs, ratePerS }: Evidence,
+  isRestart: boolean,
+): readonly string[] {
+  const { rerunMin = 0, ratioMin = 0, steady } = promise
+  const usualMaxS = isRestart ? (ttlMs ?? TTL_DEFAULT_MS) / 1000 + RESTART_MAX_S : FIRST_START_MAX_S
+  const recoveryMaxS = promise.recoveryMaxS ?? usualMaxS
+  const isLate = ratePerS > 0 && (cell.recoverySeconds ?? Infinity) > recoveryMaxS
+  const isUnsteady = steady !== undefined && (cell.steadySeconds ?? Infinity) > steady.withinS
+  return [
+    ...(isLate ? [`recovery took more than ${recoveryMaxS} s`] : []),
+    ...(cell.duplicatesAllowed < rerunMin ? ['the fault interrupted nothing'] : []),
+    ...((cell.throughputRatio ?? 1) < ratioMin ? [`less than ${ratioMin * 100} % of the rate before`] : []),
+    ...(isUnsteady ? [`${ratePerS} jobs/s not reached within ${steady.withinS} s`] : []),
+  ]
+}
+
+/** Jobs that had to end as failed, and did not. */
+function unfailed({ struck: { failed = [] }, recorded, census }: Evidence): readonly string[] {
+  if (failed.length === 0) return []
+  const isFailed = (id: string): boolean =>
+    recorded === undefined ? census.failed > 0 : recorded.some((one) => one.id === id && one.status === 'failed')
+  return failed.every(isFailed) ? [] : ['the pill is not dead-lettered']
+}

@@ -1,0 +1,21 @@
+// More work than before.
+import { wait } from '../scenario.ts'
+import type { Scenario } from '../scenario.ts'
+
+export const LOAD_SCENARIOS: readonly Scenario[] = [
+  {
+    name: 'high-load',
+    says: 'half as much load again',
+    backends: ['postgres', 'redis', 'hybrid'],
+    isForPeers: true,
+    ratePerS: 600,
+    async strike({ startProducer, load }, { phaseMs }) {
+      const more = await startProducer(load.ratePerS / 2)
+      const atMs = Date.now()
+      await wait(2 * phaseMs)
+      await more.stop()
+      return { atMs, backMs: Date.now(), robbed: [] }
+    },
+    promise: { ratioMin: 1 },
+  },
+]

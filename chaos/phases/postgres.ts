@@ -1,0 +1,130 @@
+// What happens to PostgreSQL: restarted, its backends ended, its snapshot held, its connections taken, its tables read.
+import type pg from 'pg'
+import { wait } from '../scenario.ts'
+import type { Scenario } from '../scenario.ts'
+import { connect, query } from '../query.ts'
+import { CONNECTIONS_MAX } from '../servers.ts'
+import type { Stage } from '../stage.ts'
+
+const ON_POSTGRES = ['postgres', 'hybrid'] as const
+const KILL_EVERY_MS = 500
+const READERS = 4
+const READ_EVERY_MS = 100
+/** Connections that are left to the others. */
+const LEFT_OVER = 5
+const REACTION_S = 5
+
+export const POSTGRES_SCENARIOS: readonly Scenario[] = [
+  {
+    name: 'postgres-restart',
+    says: 'PostgreSQL is restarted (fast) under 1000 jobs/s',
+    backends: ON_POSTGRES,
+    isForPeers: true,
+    ratePerS: 1000,
+    async strike({ servers }, { phaseMs }) {
+      const atMs = Date.now()
+      await servers.postgres.restart('fast')
+      const backMs = Date.now()
+      await wait(Math.max(phaseMs, REACTION_S * 1000))
+      return { atMs, backMs, robbed: [] }
+    },
+    // Connections are made again after a pause that grows; meanwhile every call fails at once, and its caller is told.
+    promise: { recoveryMaxS: REACTION_S, steady: { share: 0.95, withinS: REACTION_S } },
+  },
+  {
+    name: 'postgres-crash',
+    says: 'PostgreSQL is stopped at once, as by a crash, and recovers from its log',
+    backends: ON_POSTGRES,
+    isForPeers: true,
+    async strike({ servers }) {
+      const atMs = Date.now()
+      await servers.postgres.restart('immediate')
+      return { atMs, backMs: Date.now(), robbed: [] }
+    },
+    promise: { recoveryMaxS: REACTION_S },
+  },
+  {
+    name: 'pg-backend-kill',
+    says: 'every active or idle-in-transaction backend is ended, twice a second',
+    backends: ON_POSTGRES,
+    isForPeers: true,
+    async strike({ place }, { phaseMs }) {
+      const atMs = Date.now()
+      while (Date.now() < atMs + phaseMs) {
+        await query(
+          place,
+          `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
+             and pid <> pg_backend_pid() and state in ('active', 'idle in transaction')`,
+        )
+        await wait(KILL_EVERY_MS)
+      }
+      return { atMs, backMs: Date.now(), robbed: [] }
+    },
+    promise: { recoveryMaxS: REACTION_S },
+  },
+  {
+    name: 'idle-in-tx',
+    says: 'somebody holds a transaction open, and with it every dead row',
+    backends: ON_POSTGRES,
+    isForPeers: true,
+    strike: (stage, { phaseMs }) =>
+      held(stage, 1, async ([client]) => {
+        await client!.query('begin')
+        await client!.query('select txid_current()')
+        await wait(2 * phaseMs)
+      }),
+    promise: { ratioMin: 0.9 },
+  },
+  {
+    name: 'pool-exhaustion',
+    says: 'idle connections of others take all of PostgreSQL but five',
+    backends: ON_POSTGRES,
+    isForPeers: true,
+    async strike(stage, { phaseMs }) {
+      const [row] = await query<{ used: number }>(
+        stage.place,
+        `select count(*)::int as used from pg_stat_activity where backend_type = 'client backend'`,
+      )
+      return await held(stage, CONNECTIONS_MAX - LEFT_OVER - row!.used, () => wait(phaseMs))
+    },
+    promise: { ratioMin: 0.9 },
+  },
+  {
+    name: 'active-readers',
+    says: 'four connections count the largest table again and again, each in one long snapshot',
+    backends: ON_POSTGRES,
+    isForPeers: true,
+    strike: (stage, { phaseMs }) =>
+      held(stage, READERS, async (clients) => {
+        const [table] = await query<{ name: string }>(stage.place, LARGEST_TABLE)
+        const endMs = Date.now() + 2 * phaseMs
+        const read = async (client: pg.Client): Promise<void> => {
+          await client.query('begin isolation level repeatable read')
+          while (Date.now() < endMs) {
+            await client.query(`select count(*) from ${table!.name}`)
+            await wait(READ_EVERY_MS)
+          }
+        }
+        await Promise.all(clients.map(read))
+      }),
+    promise: { ratioMin: 0.9 },
+  },
+]
+
+const LARGEST_TABLE = `select format('%I.%I', n.nspname, c.relname) as name from pg_class c
+  join pg_namespace n on n.oid = c.relnamespace
+  where c.relkind in ('r', 'p') and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')
+  order by pg_total_relation_size(c.oid) desc limit 1`
+
+/** So many connections for as long as `use` takes. */
+async function held({ place }: Stage, count: number, use: (clients: readonly pg.Client[]) => Promise<void>) {
+  const atMs = Date.now()
+  const clients: pg.Client[] = []
+  try {
+    for (let no = 0; no < count; no++) clients.push(await connect(place.postgres!))
+    await use(clients)
+  } finally {
+    await Promise.all(clients.map((client) => client.end()))
+  }
+  return { atMs, backMs: Date.now(), robbed: [] }
+}

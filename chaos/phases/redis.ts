@@ -1,0 +1,114 @@
+// What happens to Redis: wiped, restarted with or without its data, put back to an old state, replaced by a replica
+// that lacks the last writes, gone for a while.
+import { cpSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { startReplicaOf } from '../../tests/support/redis-replica.ts'
+import { wait } from '../scenario.ts'
+import type { Scenario, Struck } from '../scenario.ts'
+import type { Stage } from '../stage.ts'
+
+const ON_REDIS = ['redis', 'hybrid'] as const
+const FORGETS = 'Redis alone keeps what Redis keeps'
+const REACTION_S = 5
+
+/** Redis alone has then forgotten who had what; in the hybrid PostgreSQL knows. */
+function forgotten({ place }: Stage, atMs: number): Struck {
+  return { atMs, backMs: Date.now(), robbed: place.backend === 'redis' ? 'all' : [] }
+}
+
+export const REDIS_SCENARIOS: readonly Scenario[] = [
+  {
+    name: 'redis-wipe',
+    says: 'FLUSHALL under load',
+    backends: ON_REDIS,
+    isForPeers: true,
+    async strike(stage) {
+      const atMs = Date.now()
+      await stage.servers.redis.command('FLUSHALL')
+      return forgotten(stage, atMs)
+    },
+    mayLose: { redis: `${FORGETS}: FLUSHALL empties it` },
+  },
+  {
+    name: 'redis-restart',
+    says: 'Redis gets SIGKILL and comes back with its log',
+    backends: ON_REDIS,
+    isForPeers: true,
+    async strike({ servers }) {
+      const atMs = Date.now()
+      await servers.redis.restart()
+      return { atMs, backMs: Date.now(), robbed: [] }
+    },
+    promise: { recoveryMaxS: REACTION_S },
+  },
+  {
+    name: 'redis-restart-empty',
+    says: 'Redis gets SIGKILL and comes back without data',
+    backends: ON_REDIS,
+    isForPeers: true,
+    async strike(stage) {
+      const atMs = Date.now()
+      await stage.servers.redis.restart({ keepData: false })
+      return forgotten(stage, atMs)
+    },
+    promise: { recoveryMaxS: REACTION_S },
+    mayLose: { redis: `${FORGETS}: its data was removed` },
+  },
+  {
+    name: 'redis-old-snapshot',
+    says: 'Redis gets SIGKILL and comes back with the data of a second before',
+    backends: ON_REDIS,
+    isForPeers: true,
+    async strike(stage) {
+      const { redis } = stage.servers
+      const [data, copy] = [join(redis.dir, 'appendonlydir'), join(redis.dir, 'old')]
+      rmSync(copy, { recursive: true, force: true })
+      cpSync(data, copy, { recursive: true })
+      await wait(1_000)
+      const atMs = Date.now()
+      await redis.kill()
+      rmSync(data, { recursive: true })
+      cpSync(copy, data, { recursive: true })
+      await redis.restart()
+      return forgotten(stage, atMs)
+    },
+    promise: { recoveryMaxS: REACTION_S },
+    mayLose: { redis: `${FORGETS}: what came after the snapshot is gone` },
+  },
+  {
+    name: 'replica-promoted',
+    says: 'a replica takes over that has missed the last second',
+    backends: ON_REDIS,
+    isForPeers: true,
+    async strike(stage) {
+      const replica = await startReplicaOf(stage.servers.redis)
+      await replica.promote()
+      await wait(1_000)
+      const atMs = Date.now()
+      for (const { link } of [...stage.workers, ...stage.producers]) {
+        link.redis!.retarget(replica.port)
+        link.redis!.resetAll()
+      }
+      const place = { ...stage.place, redis: replica.url }
+      return { ...forgotten(stage, atMs), place, close: () => replica.stop() }
+    },
+    promise: { recoveryMaxS: REACTION_S },
+    mayLose: { redis: `${FORGETS}: the replica had not heard of it` },
+  },
+  {
+    name: 'redis-gone',
+    says: 'Redis is killed, away for a phase, and comes back empty (hybrid) or with its log (Redis alone)',
+    backends: ON_REDIS,
+    isForPeers: true,
+    async strike({ servers, place }, { phaseMs }) {
+      const atMs = Date.now()
+      await servers.redis.kill()
+      await wait(phaseMs)
+      await servers.redis.restart({ keepData: place.backend === 'redis' })
+      const backMs = Date.now()
+      // Away for longer than a ttl: nobody could say that he is alive.
+      return { atMs, backMs, robbed: place.backend === 'redis' ? 'all' : [] }
+    },
+    promise: { recoveryMaxS: REACTION_S },
+  },
+]

@@ -1,0 +1,143 @@
+// What happens to workers: killed, stopped, blocked, poisoned.
+import { until } from '../../tests/postgres/faults/until.ts'
+import { wait } from '../scenario.ts'
+import type { Scenario, Struck } from '../scenario.ts'
+import type { Stage } from '../stage.ts'
+
+const EVERYWHERE = ['postgres', 'redis', 'hybrid'] as const
+const KILL_EVERY_MS = 2_500
+const RESTART_MS = 1_000
+const GOOD_JOBS = 49
+const POISON_MAX_MS = 60_000
+/** A pill that is given again and again would go on for ever. */
+const DEATHS_MAX = 12
+const LOOK_MS = 100
+
+async function killOne({ workers, startWorker, ...stage }: Stage): Promise<Struck> {
+  const victim = workers[0]!
+  await busy(stage, victim.pid)
+  victim.signal('SIGKILL')
+  const atMs = Date.now()
+  await startWorker()
+  return { atMs, backMs: Date.now(), robbed: [{ pid: victim.pid, atMs }] }
+}
+
+/** Until this process is in the middle of a job that has just begun. */
+async function busy({ books }: Pick<Stage, 'books'>, pid: number): Promise<void> {
+  const isBusy = (): boolean => books().runs.some((run) => run.pid === pid && run.endMs === undefined)
+  await until(isBusy, `process ${pid} to be busy`)
+}
+
+export const WORKER_SCENARIOS: readonly Scenario[] = [
+  {
+    name: 'baseline',
+    says: 'nothing is done',
+    backends: EVERYWHERE,
+    isForPeers: true,
+    async strike(_, { phaseMs }) {
+      const atMs = Date.now()
+      await wait(phaseMs)
+      return { atMs, backMs: atMs, robbed: [] }
+    },
+  },
+  {
+    name: 'kill-worker',
+    says: 'one of two workers gets SIGKILL in the middle of its jobs and is started again; default settings',
+    backends: EVERYWHERE,
+    isForPeers: true,
+    ttl: 'default',
+    async strike(stage, { phaseMs }) {
+      const struck = await killOne(stage)
+      await wait(phaseMs)
+      return struck
+    },
+    promise: { recoveryMaxS: 15, rerunMin: 1 },
+  },
+  {
+    name: 'kill-worker-short-ttl',
+    says: 'the same with a ttl of 5 s, or what comes nearest to one',
+    backends: EVERYWHERE,
+    isForPeers: true,
+    strike: killOne,
+    promise: { recoveryMaxS: 6, rerunMin: 1 },
+  },
+  {
+    name: 'repeated-kill',
+    says: 'a worker gets SIGKILL every 2.5 s and is started again a second later',
+    backends: EVERYWHERE,
+    isForPeers: true,
+    async strike({ workers, startWorker }, { phaseMs }) {
+      const robbed: { pid: number; atMs: number }[] = []
+      for (const endMs = Date.now() + 2 * phaseMs; robbed.length === 0 || Date.now() < endMs;) {
+        const victim = workers.at(-1)!
+        victim.signal('SIGKILL')
+        robbed.push({ pid: victim.pid, atMs: Date.now() })
+        await wait(RESTART_MS)
+        await startWorker()
+        await wait(KILL_EVERY_MS - RESTART_MS)
+      }
+      return { atMs: robbed[0]!.atMs, backMs: Date.now(), robbed }
+    },
+    promise: { rerunMin: 1 },
+  },
+  {
+    name: 'worker-stopped',
+    says: 'one of two workers is stopped for two ttls (SIGSTOP) and goes on: what it reports then comes too late',
+    backends: EVERYWHERE,
+    isForPeers: true,
+    async strike({ workers, ...stage }, { ttlMs }) {
+      const victim = workers[1]!
+      await busy(stage, victim.pid)
+      victim.signal('SIGSTOP')
+      const atMs = Date.now()
+      await wait(2 * ttlMs)
+      victim.signal('SIGCONT')
+      return { atMs, backMs: Date.now(), robbed: [{ pid: victim.pid, atMs }] }
+    },
+    promise: { rerunMin: 1 },
+  },
+  {
+    name: 'loop-blocked',
+    says: 'a handler blocks the event loop of its worker for 60 s; default settings',
+    backends: EVERYWHERE,
+    isForPeers: true,
+    ratePerS: 50,
+    ttl: 'default',
+    async strike({ blocker, enqueue, books }, { blockedMs }) {
+      await enqueue({ id: blocker, longMs: blockedMs })
+      const atMs = Date.now()
+      const isOver = (): boolean => books().runs.some(({ id, endMs }) => id === blocker && endMs !== undefined)
+      await until(isOver, 'the blocker to end', { limitMs: 3 * blockedMs })
+      return { atMs, backMs: Date.now(), robbed: [] }
+    },
+  },
+  {
+    name: 'poison-pill',
+    says: 'one job of 50 kills its process each time; dead workers are started again',
+    backends: EVERYWHERE,
+    isForPeers: true,
+    ratePerS: 0,
+    strike: poison,
+  },
+]
+
+async function poison(stage: Stage): Promise<Struck> {
+  const { workers, pill } = stage
+  const atMs = Date.now()
+  const robbed: { pid: number; atMs: number }[] = []
+  await stage.enqueue({ id: pill, longMs: 0 })
+  for (let count = 0; count < GOOD_JOBS; count++) await stage.enqueue({ longMs: 100 })
+  const deadlineMs = Date.now() + POISON_MAX_MS
+  const seen = new Set<number>()
+  while (Date.now() < deadlineMs && robbed.length < DEATHS_MAX) {
+    for (const { pid } of workers.filter(({ isAlive, pid }) => !isAlive && !seen.has(pid))) {
+      seen.add(pid)
+      robbed.push({ pid, atMs: Date.now() })
+      await stage.startWorker()
+    }
+    const { waiting, running } = await stage.system.inspect(stage.place)
+    if (waiting + running === 0) break
+    await wait(LOOK_MS)
+  }
+  return { atMs, backMs: Date.now(), robbed, failed: [pill] }
+}

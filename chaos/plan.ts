@@ -1,0 +1,104 @@
+// Which cells are played, from the command line: a pure function.
+import { parseArgs } from 'node:util'
+import { SCENARIOS } from './phases/catalogue.ts'
+import type { Pace, Scenario } from './scenario.ts'
+import type { Backend, ChaosSystem } from './system.ts'
+import { OURS, SYSTEM_NAMES } from './systems/catalogue.ts'
+
+export interface Turn {
+  readonly scenario: Scenario
+  readonly system: string
+  readonly backend: Backend
+}
+
+export type Command =
+  | { readonly kind: 'help' }
+  | { readonly kind: 'wrong'; readonly message: string }
+  | {
+      readonly kind: 'run'
+      readonly turns: readonly Turn[]
+      readonly pace: Pace
+      readonly json: string
+      /** Cells that the file has already are not played again. */
+      readonly isResumed: boolean
+    }
+
+export const JSON_DEFAULT = '.millrace/chaos.json'
+
+export const USAGE = `npm run chaos -- [options]
+
+Plays faults against Millrace and its peers: real processes, real servers, a ledger outside both.
+
+  --only SYSTEM[:BACKEND],…   only these systems (${SYSTEM_NAMES.join(', ')})
+  --backend BACKEND,…         only on these (postgres, redis, hybrid)
+  --scenario NAME,…           only these scenarios
+  --full                      longer phases: hours; the default run ends within 45 minutes
+  --short                     the cut of the tests: seconds per cell
+  --json FILE                 results, written after each cell (default ${JSON_DEFAULT})
+  --resume                    keep the cells that FILE has, play the others
+  --help                      show this
+
+Scenarios:
+${SCENARIOS.map(({ name, says }) => `  ${name.padEnd(24)}  ${says}`).join('\n')}
+
+The servers are started by it. Exit 1 when a promise of Millrace did not hold.`
+
+export function parseCommand(argv: readonly string[], systems: readonly ChaosSystem[]): Command {
+  try {
+    const { values } = parseArgs({
+      args: [...argv],
+      options: {
+        only: { type: 'string' },
+        backend: { type: 'string' },
+        scenario: { type: 'string' },
+        json: { type: 'string', default: JSON_DEFAULT },
+        full: { type: 'boolean', default: false },
+        short: { type: 'boolean', default: false },
+        resume: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h' },
+      },
+    })
+    if (values.help) return { kind: 'help' }
+    if (values.full && values.short) throw new Error('--full and --short: one of them')
+    const turns = turnsOf(systems, {
+      only: list(values.only),
+      backends: list(values.backend),
+      scenarios: list(values.scenario),
+    })
+    const pace = values.full ? 'full' : values.short ? 'short' : 'usual'
+    return { kind: 'run', turns, pace, json: values.json, isResumed: values.resume }
+  } catch (error) {
+    return { kind: 'wrong', message: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+interface Chosen {
+  readonly only: readonly string[] | undefined
+  readonly backends: readonly string[] | undefined
+  readonly scenarios: readonly string[] | undefined
+}
+
+/** Scenario by scenario, so that what is compared shares the moods of the machine. */
+export function turnsOf(systems: readonly ChaosSystem[], { only, backends, scenarios }: Chosen): readonly Turn[] {
+  const known = SCENARIOS.map(({ name }) => name)
+  const unknown = scenarios?.find((name) => !known.includes(name))
+  if (unknown !== undefined) throw new Error(`no scenario is called '${unknown}'; there are ${known.join(', ')}`)
+  const strange = only?.find((target) => !SYSTEM_NAMES.includes(target.split(':')[0]!))
+  if (strange !== undefined) throw new Error(`no system is called '${strange}'; there are ${SYSTEM_NAMES.join(', ')}`)
+  const turns = SCENARIOS.filter(({ name }) => scenarios?.includes(name) ?? true).flatMap((scenario) =>
+    systems
+      .filter(({ name }) => name === OURS || scenario.isForPeers)
+      .flatMap(({ name: system, backends: own }) =>
+        own
+          .filter((backend) => scenario.backends.includes(backend) && (backends?.includes(backend) ?? true))
+          .filter((backend) => only?.some((target) => target === system || target === `${system}:${backend}`) ?? true)
+          .map((backend) => ({ scenario, system, backend })),
+      ),
+  )
+  if (turns.length === 0) throw new Error('nothing to play: no system has such a scenario on such a backend')
+  return turns
+}
+
+function list(text: string | undefined): readonly string[] | undefined {
+  return text?.split(',').map((item) => item.trim())
+}

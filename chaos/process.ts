@@ -1,0 +1,90 @@
+// The program of every process of a cell: a worker or a producer of one system, with its part of the books.
+import { uuidv7 } from 'uuidv7'
+import { watchFailpoints } from '../src/runtime/failpoints.ts'
+import { writeLine } from './books.ts'
+import type { ProducerProcessSettings, Said, Settings, Told, WorkerProcessSettings } from './protocol.ts'
+import type { ChaosJob, OpenProducer } from './system.ts'
+import { systemOf } from './systems/catalogue.ts'
+
+/** Credit is given so often. */
+const TICK_MS = 10
+/** More enqueues at once are not asked for: who offers waits, as a caller would. */
+const IN_FLIGHT_MAX = 2_000
+const ONE_OF = 10
+
+const settings = JSON.parse(process.argv[2] ?? '{}') as Settings // written by the harness
+const stop = settings.role === 'worker' ? await work(settings) : await produce(settings)
+process.on('message', (told: Told) => {
+  if (told === 'stop') void stop().then(() => process.disconnect())
+  else watchFailpoints((name) => void (name === settings.dieAt && process.kill(process.pid, 'SIGKILL')))
+})
+// A process whose harness has gone ends too.
+process.on('disconnect', () => process.exit(0))
+say({ kind: 'ready' })
+
+async function work({ system, place, runs, pill, blocker, ...rest }: WorkerProcessSettings) {
+  const worker = await (
+    await systemOf(system)
+  ).openWorker(place, rest, async ({ id, longMs }) => {
+    writeLine(runs, 'start', id, process.pid, Date.now())
+    if (id === pill) process.kill(process.pid, 'SIGKILL')
+    if (id === blocker) block(longMs)
+    else if (longMs > 0) await new Promise((resolve) => setTimeout(resolve, longMs))
+    writeLine(runs, 'end', id, process.pid, Date.now())
+  })
+  return () => worker.close()
+}
+
+function block(ms: number): void {
+  const untilMs = performance.now() + ms
+  while (performance.now() < untilMs);
+}
+
+/** Jobs at a steady rate by the clock, each enqueued by a call of its own. */
+async function produce(settings: ProducerProcessSettings): Promise<() => Promise<void>> {
+  const producer = await (await systemOf(settings.system)).openProducer(settings.place)
+  const lastOf = new Map<string, Promise<void>>()
+  const startMs = performance.now()
+  let offered = 0
+  let inFlight = 0
+  const offer = (no: number): void => {
+    const group = groupOf(no, settings.groups)
+    const longMs = group === undefined && no % settings.longEvery === 0 ? settings.longMs : 0
+    const job = { id: uuidv7(), longMs, ...(group !== undefined && { group }) }
+    inFlight += 1
+    // Jobs of a group come one after the other, so that they have an order.
+    const before = group === undefined ? undefined : lastOf.get(group)
+    const done = (before ?? Promise.resolve()).then(() => enqueue(producer, settings.ledger, job))
+    if (group !== undefined) lastOf.set(group, done)
+    void done.then(() => (inFlight -= 1))
+  }
+  const timer = setInterval(() => {
+    const due = Math.floor(((performance.now() - startMs) * settings.ratePerS) / 1000)
+    for (; offered < due && inFlight < IN_FLIGHT_MAX; offered += 1) offer(offered)
+    offered = due
+  }, TICK_MS)
+  return async () => {
+    clearInterval(timer)
+    while (inFlight > 0) await new Promise((resolve) => setTimeout(resolve, TICK_MS))
+    await producer.close()
+  }
+}
+
+/** An enqueue that fails is told and not repeated here: repeating is the part of the library. */
+async function enqueue(producer: OpenProducer, ledger: string, job: ChaosJob): Promise<void> {
+  writeLine(ledger, 'asked', job.id, Date.now(), ...(job.group === undefined ? [] : [job.group]))
+  try {
+    await producer.enqueue(job)
+    writeLine(ledger, 'acked', job.id, Date.now())
+  } catch (error) {
+    say({ kind: 'refused', message: String(error) })
+  }
+}
+
+function groupOf(no: number, groups: number): string | undefined {
+  return groups > 0 && no % ONE_OF === 1 ? `g${Math.floor(no / ONE_OF) % groups}` : undefined
+}
+
+function say(said: Said): void {
+  if (process.connected) process.send?.(said)
+}

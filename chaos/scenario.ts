@@ -1,0 +1,67 @@
+// What a scenario is: a load, something that is done to it, and what is promised of ours meanwhile.
+import type { Robbed } from './checks/delivery.ts'
+import type { Stage } from './stage.ts'
+import type { Backend, Place } from './system.ts'
+
+export interface Scenario {
+  readonly name: string
+  /** One line, for the table of the document. */
+  readonly says: string
+  /** Where it bites. */
+  readonly backends: readonly Backend[]
+  /** Peers are struck in the same way. False: it is about something that only Millrace has. */
+  readonly isForPeers: boolean
+  readonly ratePerS?: number
+  /** `default`: that of the system. Absent: `Times.ttlMs`, in every system that has one. */
+  readonly ttl?: 'default'
+  readonly strike: (stage: Stage, times: Times) => Promise<Struck>
+  /** What must hold for Millrace beside what holds always. */
+  readonly promise?: Pledge
+  /** What the contract of a backend gives up, with its words. */
+  readonly mayLose?: Partial<Record<Backend, string>>
+}
+
+export interface Pledge {
+  /** Until work goes on; see Cell.recoverySeconds. Default 1 s after a fault that robs nobody, else ttl + 5 s. */
+  readonly recoveryMaxS?: number
+  /** Of the rate before. */
+  readonly ratioMin?: number
+  /** So many runs were interrupted at the least, or the fault was none. */
+  readonly rerunMin?: number
+  /** So much of the offered rate, so soon after the store was back, until the end of the load. */
+  readonly steady?: { readonly share: number; readonly withinS: number }
+}
+
+export interface Struck {
+  readonly atMs: number
+  /** From here on a new start is expected: the fault is over. */
+  readonly backMs: number
+  /** Whose jobs may start again. `all`: the store itself has forgotten who had what. */
+  readonly robbed: readonly Robbed[] | 'all'
+  /** Acknowledged jobs that must end as failed. */
+  readonly failed?: readonly string[]
+  /** Where the stores are from now on. Absent: where they were. */
+  readonly place?: Place
+  /** What is to be ended after the run. */
+  readonly close?: () => Promise<void>
+}
+
+/** How long things take. */
+export interface Times {
+  /** Load before the fault, after it, and under a fault that lasts. */
+  readonly phaseMs: number
+  /** Where a scenario does not ask for the default. */
+  readonly ttlMs: number
+  readonly blockedMs: number
+}
+
+export const TIMES = {
+  /** For the tests of the project. */
+  short: { phaseMs: 1_500, ttlMs: 3_000, blockedMs: 6_000 },
+  usual: { phaseMs: 6_000, ttlMs: 5_000, blockedMs: 60_000 },
+  full: { phaseMs: 60_000, ttlMs: 5_000, blockedMs: 60_000 },
+} as const satisfies Readonly<Record<string, Times>>
+
+export type Pace = keyof typeof TIMES
+
+export const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

@@ -1,0 +1,40 @@
+// The PostgreSQL and the Redis of a run. One each, used by one cell after the other; a cell may restart or wipe them.
+import { freshDatabase, startTestPostgres } from '../tests/support/postgres-server.ts'
+import type { TestPostgres } from '../tests/support/postgres-server.ts'
+import { startRedis } from '../tests/support/redis-server.ts'
+import type { RedisProcess } from '../tests/support/redis-server.ts'
+import type { Backend, Place } from './system.ts'
+
+export interface Servers {
+  readonly postgres: TestPostgres
+  readonly redis: RedisProcess
+  /** An empty database and an empty Redis, as far as the backend uses them. */
+  freshPlace(backend: Backend): Promise<Place>
+  close(): Promise<void>
+}
+
+export const CONNECTIONS_MAX = 100
+
+/** fsync and synchronous_commit are on; Redis has its log with everysec. */
+export async function startServers(): Promise<Servers> {
+  const settings = { max_connections: String(CONNECTIONS_MAX) }
+  const [postgres, redis] = await Promise.all([startTestPostgres({ version: 18, settings }), startRedis()])
+  return {
+    postgres,
+    redis,
+    async freshPlace(backend) {
+      // A cell that failed may have left them down.
+      await postgres.start()
+      await redis.restart({ keepData: false })
+      const { url } = await freshDatabase(postgres)
+      return {
+        backend,
+        ...(backend !== 'redis' && { postgres: url }),
+        ...(backend !== 'postgres' && { redis: redis.url }),
+      }
+    },
+    async close() {
+      await Promise.all([postgres.stop('immediate'), redis.stop()])
+    },
+  }
+}

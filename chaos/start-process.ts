@@ -1,0 +1,83 @@
+// Worker and producer processes of a cell. They run the compiled program on plain Node, as users do.
+import { fork } from 'node:child_process'
+import { join } from 'node:path'
+import { compileProject } from '../scripts/compile.ts'
+import { until } from '../tests/postgres/faults/until.ts'
+import type { Said, Settings, Told } from './protocol.ts'
+
+export interface ChaosProcess {
+  readonly pid: number
+  readonly isAlive: boolean
+  /** It ended, and nobody here had asked for it. */
+  readonly hasQuit: boolean
+  /** Enqueues that failed: their callers were told so. */
+  readonly refused: readonly string[]
+  tell(told: Told): void
+  signal(name: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL'): void
+  /** Asks it to stop, and kills it when it does not. */
+  stop(): Promise<void>
+}
+
+/** The compiled program and the Node that runs it. */
+export interface Program {
+  readonly path: string
+  readonly node: string
+}
+
+const START_MAX_MS = 30_000
+const STOP_MAX_MS = 15_000
+
+let compiled: Promise<string> | undefined
+
+/** Compiled once; removed when this process ends. */
+export async function programOn(node: string): Promise<Program> {
+  compiled ??= compileProject('chaos/tsconfig.json', 'chaos')
+  return { path: join(await compiled, 'chaos', 'process.js'), node }
+}
+
+export async function startProcess({ path, node }: Program, settings: Settings): Promise<ChaosProcess> {
+  const child = fork(path, [JSON.stringify(settings)], {
+    execPath: node,
+    execArgv: [],
+    // A peer may say a lot when its store is away; what counts is in the books.
+    stdio: ['ignore', 'ignore', process.env['CHAOS_STDERR'] === undefined ? 'ignore' : 'inherit', 'ipc'],
+  })
+  const refused: string[] = []
+  let isReady = false
+  let isAlive = true
+  let isAsked = false
+  child.on('message', (said: Said) => {
+    if (said.kind === 'ready') isReady = true
+    else refused.push(said.message)
+  })
+  child.on('error', () => undefined) // seen as its end
+  child.once('exit', () => (isAlive = false))
+  await until(() => isReady, `a ${settings.role} of ${settings.system} to start`, {
+    limitMs: START_MAX_MS,
+    goesOn: () => isAlive,
+  })
+  const signal = (name: NodeJS.Signals): void => {
+    if (name === 'SIGKILL') isAsked = true
+    if (isAlive) child.kill(name)
+  }
+  return {
+    pid: child.pid ?? 0,
+    refused,
+    get isAlive() {
+      return isAlive
+    },
+    get hasQuit() {
+      return !isAlive && !isAsked
+    },
+    tell(told) {
+      if (told === 'die') isAsked = true
+      if (child.connected) child.send(told)
+    },
+    signal,
+    async stop() {
+      isAsked = true
+      if (child.connected) child.send('stop' satisfies Told)
+      await until(() => !isAlive, 'it to stop', { limitMs: STOP_MAX_MS }).catch(() => signal('SIGKILL'))
+    },
+  }
+}
