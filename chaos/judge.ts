@@ -25,7 +25,8 @@ export interface Evidence {
   readonly ratePerS: number
   readonly load: pace.Span
   readonly refused: number
-  readonly quits: number
+  /** Processes that ended by themselves. */
+  readonly quits: readonly number[]
   readonly seconds: number
 }
 
@@ -75,7 +76,8 @@ export function judge(evidence: Evidence): Cell {
     recoverySeconds: recoveryMs === null ? null : recoveryMs / 1000,
     throughputRatio: before === 0 ? null : since / before,
     steadySeconds: steadyMs === null ? null : steadyMs / 1000,
-    quits: evidence.quits,
+    // Whoever took the pill was killed by it.
+    quits: evidence.quits.filter((pid) => !robbed.some((one) => one.pid === pid)).length,
     seconds: evidence.seconds,
   }
   const broken = [

@@ -46,7 +46,10 @@ export async function play({ servers, program, system, backend, scenario, times 
       if (ratePerS > 0) await wait(times.phaseMs)
       if (goThroughRedis) await flowsThroughRedis(stage)
       const toMs = Date.now()
-      const quits = [...stage.workers, ...stage.producers].filter(({ hasQuit }) => hasQuit).length
+      for (const { hasQuit, lastWords } of [...stage.workers, ...stage.producers]) {
+        if (hasQuit && ratePerS > 0) process.stderr.write(`a process ended by itself:\n${lastWords}\n`)
+      }
+      const quits = [...stage.workers, ...stage.producers].flatMap(({ hasQuit, pid }) => (hasQuit ? [pid] : []))
       await Promise.all(stage.producers.map((producer) => producer.stop()))
       const census = await drain(stage, struck.place ?? place, isOurs, struck.failed)
       return judge({

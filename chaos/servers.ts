@@ -25,7 +25,7 @@ export async function startServers(): Promise<Servers> {
     async freshPlace(backend) {
       // A cell that failed may have left them down.
       await postgres.start()
-      await redis.restart({ keepData: false })
+      await redis.command('FLUSHALL').catch(() => redis.restart({ keepData: false }))
       const { url } = await freshDatabase(postgres)
       return {
         backend,

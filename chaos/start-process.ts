@@ -10,6 +10,8 @@ export interface ChaosProcess {
   readonly isAlive: boolean
   /** It ended, and nobody here had asked for it. */
   readonly hasQuit: boolean
+  /** The last of what it wrote to its stderr. */
+  readonly lastWords: string
   /** Enqueues that failed: their callers were told so. */
   readonly refused: readonly string[]
   tell(told: Told): void
@@ -26,6 +28,7 @@ export interface Program {
 
 const START_MAX_MS = 30_000
 const STOP_MAX_MS = 15_000
+const WORDS_MAX = 4_000
 
 let compiled: Promise<string> | undefined
 
@@ -39,9 +42,11 @@ export async function startProcess({ path, node }: Program, settings: Settings):
   const child = fork(path, [JSON.stringify(settings)], {
     execPath: node,
     execArgv: [],
-    // A peer may say a lot when its store is away; what counts is in the books.
-    stdio: ['ignore', 'ignore', process.env['CHAOS_STDERR'] === undefined ? 'ignore' : 'inherit', 'ipc'],
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
+  // A peer may say a lot when its store is away.
+  let words = ''
+  child.stderr?.on('data', (bytes: Buffer) => (words = `${words}${bytes.toString()}`.slice(-WORDS_MAX)))
   const refused: string[] = []
   let isReady = false
   let isAlive = true
@@ -68,6 +73,9 @@ export async function startProcess({ path, node }: Program, settings: Settings):
     },
     get hasQuit() {
       return !isAlive && !isAsked
+    },
+    get lastWords() {
+      return words
     },
     tell(told) {
       if (told === 'die') isAsked = true

@@ -1,6 +1,7 @@
 // All scenarios, in the order in which they are played.
 import type { Scenario } from '../scenario.ts'
 import { HYBRID_SCENARIOS } from './hybrid.ts'
+import { LINK_SCENARIOS } from './links.ts'
 import { LOAD_SCENARIOS } from './load.ts'
 import { POSTGRES_SCENARIOS } from './postgres.ts'
 import { REDIS_SCENARIOS } from './redis.ts'
@@ -11,5 +12,6 @@ export const SCENARIOS: readonly Scenario[] = [
   ...LOAD_SCENARIOS,
   ...POSTGRES_SCENARIOS,
   ...REDIS_SCENARIOS,
+  ...LINK_SCENARIOS,
   ...HYBRID_SCENARIOS,
 ]

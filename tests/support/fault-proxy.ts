@@ -28,6 +28,8 @@ export interface FaultProxy {
   /** The same for good, for the connections that are open now: as when a firewall forgets them. New ones pass. */
   forget(): void
   resetAll(): void
+  /** So many bytes of answers pass on each connection that is open now, then it is reset, wherever that is. */
+  cutAfter(bytes: number): void
   /** Answers how many were lost so far. */
   lose(loss: Loss): { readonly count: number }
   /** Where new connections go; those that are open stay. */
@@ -85,6 +87,9 @@ export async function startFaultProxy(targetPort: number): Promise<FaultProxy> {
     resetAll() {
       for (const link of links) link.reset()
     },
+    cutAfter(bytes) {
+      for (const link of links) link.cutAfter(bytes)
+    },
     lose(loss) {
       const state = { after: 0, times: 1, ...loss, seen: 0, count: 0 }
       losses.push(state)
@@ -138,6 +143,8 @@ class Link {
   /** So many of them still pass, then nothing does. */
   #passes: number | undefined
   #isHeld = false
+  /** Bytes of answers that still pass. */
+  #allowance = Infinity
   readonly #queue: { readonly dueMs: number; readonly pass: () => void }[] = []
   #timer: NodeJS.Timeout | undefined
 
@@ -163,6 +170,10 @@ class Link {
   hold(isHeld: boolean): void {
     this.#isHeld = isHeld
     this.#drain()
+  }
+
+  cutAfter(bytes: number): void {
+    this.#allowance = bytes
   }
 
   reset(): void {
@@ -196,7 +207,13 @@ class Link {
       this.#waitsFor -= 1
     }
     // An answer that shares a chunk with the one to be lost is lost with it.
-    if (this.#passes !== 0) this.#later(() => void this.#client.write(chunk))
+    if (this.#passes === 0) return
+    const part = chunk.subarray(0, Math.min(this.#allowance, chunk.length))
+    this.#allowance -= part.length
+    this.#later(() => {
+      this.#client.write(part)
+      if (part.length < chunk.length) this.reset()
+    })
   }
 
   /** The client sees a reset; the server an ordinary end, after it has read everything. */

@@ -10,6 +10,10 @@ export interface TcpProxy {
   /** Only what clients send is swallowed: requests never arrive. */
   deafen(isOn: boolean): void
   delay(ms: number): void
+  /** So many bytes of answers pass on each connection that is open now, then it is reset, wherever that is. */
+  cutAfter(bytes: number): void
+  /** The answers to the next so many requests with these bytes in them are swallowed, and their connections reset. */
+  loseReplies(request: RegExp, times: number): { readonly count: number }
   resetAll(): void
   retarget(port: number): void
   close(): Promise<void>
@@ -20,10 +24,35 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   let delayMs = 0
   let isHoled = false
   let isDeaf = false
+  let loss: { readonly request: RegExp; readonly times: number; count: number } | undefined
+  /** Clients whose next answer is swallowed. */
+  const unanswered = new Set<Socket>()
+  /** Bytes that still pass to a client. */
+  const allowances = new Map<Socket, number>()
+  const clients = new Set<Socket>()
+
+  /** Whether it passes; a client that gets no answer is reset. */
+  function passes(bytes: Buffer, client: Socket, isRequest: boolean): boolean {
+    if (isHoled || (isDeaf && isRequest)) return false
+    if (isRequest) {
+      if (loss !== undefined && loss.count < loss.times && loss.request.test(bytes.toString('latin1'))) {
+        loss.count += 1
+        unanswered.add(client)
+      }
+      return true
+    }
+    const left = (allowances.get(client) ?? Infinity) - bytes.length
+    if (left !== Infinity) allowances.set(client, left)
+    if (!unanswered.delete(client) && left >= 0) return true
+    // Half of the last message arrives.
+    if (left < 0 && left + bytes.length > 0) client.write(bytes.subarray(0, left + bytes.length))
+    client.resetAndDestroy()
+    return false
+  }
 
   function pipe(from: Socket, to: Socket, isRequest: boolean): void {
     from.on('data', (bytes) => {
-      if (isHoled || (isDeaf && isRequest)) return
+      if (!passes(bytes, isRequest ? from : to, isRequest)) return
       if (delayMs === 0) to.write(bytes)
       else setTimeout(() => to.write(bytes), delayMs)
     })
@@ -32,6 +61,11 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
       to.destroy()
       sockets.delete(from)
       sockets.delete(to)
+      for (const socket of [from, to]) {
+        clients.delete(socket)
+        unanswered.delete(socket)
+        allowances.delete(socket)
+      }
     }
     from.on('close', end)
     from.on('error', end)
@@ -44,6 +78,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   const server = createServer({ noDelay: true }, (client) => {
     const upstream = connect({ port: targetPort, host: '127.0.0.1', noDelay: true })
     sockets.add(client).add(upstream)
+    clients.add(client)
     pipe(client, upstream, true)
     pipe(upstream, client, false)
   })
@@ -62,6 +97,13 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     },
     delay(ms) {
       delayMs = ms
+    },
+    cutAfter(bytes) {
+      for (const client of clients) allowances.set(client, bytes)
+    },
+    loseReplies(request, times) {
+      loss = { request, times, count: 0 }
+      return loss
     },
     resetAll,
     retarget(port) {
