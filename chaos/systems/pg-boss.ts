@@ -1,5 +1,5 @@
 // pg-boss under chaos. A worker takes one job at a time, so that each is settled when it ends and not with its batch.
-// It polls: notifying costs a producer four jobs of ten (650 of 1100 per second) and makes nothing safer. Its heartbeat
+// It polls: notifying nearly halved what a producer got in (650 of 1200 jobs/s) and makes nothing safer. Its heartbeat
 // belongs to the queue and is ten seconds at the least, so the ttl of a scenario does not apply.
 import { loadPeer } from '../../bench/peers.ts'
 import { query } from '../query.ts'
