@@ -31,7 +31,7 @@ const LOOK_MS = 250
 export async function play({ servers, program, system, backend, scenario, times }: PlayOptions): Promise<Cell> {
   const beganMs = performance.now()
   const place = await servers.freshPlace(backend)
-  const ttlMs = scenario.ttl === 'default' ? undefined : times.ttlMs
+  const ttlMs = scenario.ttl === 'default' && !times.isAlwaysShort ? undefined : times.ttlMs
   const ratePerS = scenario.ratePerS ?? RATE_PER_S
   const load = { ratePerS, ...(ttlMs !== undefined && { ttlMs }) }
   const stage = await openStage({ system, servers, program, place, load })

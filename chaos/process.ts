@@ -82,7 +82,8 @@ async function enqueue(producer: OpenProducer, ledger: string, job: ChaosJob): P
 }
 
 function groupOf(no: number, groups: number): string | undefined {
-  return groups > 0 && no % ONE_OF === 1 ? `g${Math.floor(no / ONE_OF) % groups}` : undefined
+  // Two producers share no group: between them there is no order.
+  return groups > 0 && no % ONE_OF === 1 ? `${process.pid}-${Math.floor(no / ONE_OF) % groups}` : undefined
 }
 
 function say(said: Said): void {

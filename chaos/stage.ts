@@ -55,7 +55,6 @@ const LONG_MS = 1_500
 /** So many slots are taken by long jobs, so that there is something to interrupt. */
 const LONG_SLOTS = 15
 const GROUPS = 4
-const WORKERS = 2
 
 export async function openStage(options: StageOptions): Promise<Stage> {
   const { system, program, place, load } = options
@@ -86,8 +85,9 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   }
   await system.prepare(place)
   let direct: Promise<OpenProducer> | undefined
-  for (let count = 0; count < WORKERS; count++) await startWorker()
-  if (load.ratePerS > 0) await startProducer()
+  // The first one leads, so it is there before the others.
+  await startWorker()
+  await Promise.all([startWorker(), ...(load.ratePerS > 0 ? [startProducer()] : [])])
   return {
     ...options,
     files,

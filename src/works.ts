@@ -171,6 +171,8 @@ export class Works {
     const service = createMaintenance({
       ...MAINTENANCE_TIMES,
       workerTtlMs,
+      // The leader may be the one who died: somebody else must lead by the time the dead are looked for.
+      ...(workerTtlMs < DEFAULTS.workerTtlMs && { leaderTtlMs: workerTtlMs / 2 }),
       retention: checkRetention(retention, backend.capabilities.retention),
       runtime,
       backend,

@@ -46,11 +46,7 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     backends: EVERYWHERE,
     isForPeers: true,
     ttl: 'default',
-    async strike(stage, { phaseMs }) {
-      const struck = await killOne(stage)
-      await wait(phaseMs)
-      return struck
-    },
+    strike: killOne,
     promise: { recoveryMaxS: 15, rerunMin: 1 },
   },
   {

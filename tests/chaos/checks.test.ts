@@ -1,0 +1,124 @@
+// The checks of the chaos runs, each fed with a violation that was planted in the books: a check that finds nothing
+// proves nothing.
+import { describe, expect, test } from 'vitest'
+import { booksOf } from '../../chaos/books.ts'
+import type { Books } from '../../chaos/books.ts'
+import { lostByRecord, overlapping, stale, startedAgain, stillThere } from '../../chaos/checks/delivery.ts'
+import { unexpected, unfinished } from '../../chaos/checks/delivery.ts'
+import { outOfOrder } from '../../chaos/checks/order.ts'
+import { endsPerSecond, firstStartMs, lastRestartMs, steadyAfterMs } from '../../chaos/checks/pace.ts'
+
+const LEDGER = ['asked a 1', 'acked a 2', 'asked b 3', 'acked b 4', 'asked c 5']
+const RUNS = ['start a 7 10', 'end a 7 20', 'start b 8 11', 'end b 8 21']
+const RECORD = { status: 'completed', rows: 1, successes: 1 }
+const RECORDED = [
+  { id: 'a', ...RECORD },
+  { id: 'b', ...RECORD },
+]
+
+function books(runs: readonly string[] = RUNS, ledger: readonly string[] = LEDGER): Books {
+  return booksOf(ledger, runs)
+}
+
+describe('books', () => {
+  test('an end belongs to the start of the same job in the same process', () => {
+    const { runs } = books(['start a 7 10', 'start a 8 12', 'end a 7 20'])
+    expect(runs).toEqual([
+      { id: 'a', pid: 7, startMs: 10, endMs: 20 },
+      { id: 'a', pid: 8, startMs: 12 },
+    ])
+  })
+})
+
+describe('lost and unexpected', () => {
+  test('a run as it should be has neither', () => {
+    expect([unfinished(books()), lostByRecord(books(), RECORDED), unexpected(books(), RECORDED)]).toEqual([[], [], []])
+  })
+
+  test('an acknowledged job whose handler never ended is missed; one that was only asked for is not', () => {
+    expect(unfinished(books(RUNS.slice(0, 3)))).toEqual(['b'])
+  })
+
+  test('an acknowledged job that the system does not call completed is missed', () => {
+    expect(lostByRecord(books(), [RECORDED[0]!, { ...RECORDED[1]!, status: 'running' }])).toEqual(['b'])
+    expect(lostByRecord(books(), [RECORDED[0]!])).toEqual(['b'])
+  })
+
+  test('what the system still has is stuck and not lost', () => {
+    expect(stillThere(5, { waiting: 1, running: 2, failed: 0, completed: null })).toBe(3)
+    expect(stillThere(1, { waiting: 1, running: 2, failed: 0, completed: null })).toBe(1)
+  })
+
+  test('a job that nobody asked for is found in the runs and in the record', () => {
+    expect(unexpected(books([...RUNS, 'start x 7 30']))).toEqual(['x'])
+    expect(unexpected(books(), [{ id: 'y', ...RECORD }])).toEqual(['y'])
+  })
+})
+
+describe('duplicates', () => {
+  const twice = books([...RUNS, 'start b 9 100', 'end b 9 101'])
+
+  test('a second start is allowed when the process that had the job was robbed of it, and only then', () => {
+    expect(startedAgain(twice, [{ pid: 8, atMs: 15 }])).toEqual({ allowed: ['b'], forbidden: [] })
+    expect(startedAgain(twice, [])).toEqual({ allowed: [], forbidden: ['b'] })
+    expect(startedAgain(twice, [{ pid: 7, atMs: 15 }])).toEqual({ allowed: [], forbidden: ['b'] })
+    expect(startedAgain(twice, [{ pid: 8, atMs: 5 }])).toEqual({ allowed: [], forbidden: ['b'] })
+  })
+
+  test('two runs at once are an overlap unless the first was robbed', () => {
+    const both = books([...RUNS, 'start b 9 15', 'end b 9 30'])
+    expect(overlapping(both, [])).toEqual(['b'])
+    expect(overlapping(both, [{ pid: 8, atMs: 12 }])).toEqual([])
+    expect(overlapping(twice, [])).toEqual([])
+  })
+
+  test('a job that succeeded twice, or ran without a row in its trail, has had a stale result', () => {
+    expect(stale(books(), RECORDED)).toEqual([])
+    expect(stale(books(), [{ id: 'a', ...RECORD, rows: 2, successes: 2 }])).toEqual(['a'])
+    expect(stale(twice, RECORDED)).toEqual(['b'])
+  })
+})
+
+describe('order', () => {
+  const ledger = ['asked a 1 g', 'acked a 2', 'asked b 3 g', 'acked b 4', 'asked c 5 g', 'acked c 6']
+
+  test('a job that starts before the one before it has ended is out of order', () => {
+    const right = ['start a 7 10', 'end a 7 20', 'start b 8 20', 'end b 8 30', 'start c 7 31', 'end c 7 32']
+    expect(outOfOrder(books(right, ledger), [])).toEqual([])
+    const early = ['start a 7 10', 'start b 8 15', 'end a 7 20', 'end b 8 30', 'start c 7 31', 'end c 7 32']
+    expect(outOfOrder(books(early, ledger), [])).toEqual(['b'])
+    const swapped = ['start b 8 10', 'end b 8 15', 'start a 7 20', 'end a 7 30', 'start c 7 31', 'end c 7 32']
+    expect(outOfOrder(books(swapped, ledger), [])).toEqual(['b'])
+  })
+
+  test('the next of a group may begin beside a run that was robbed of its job', () => {
+    const zombie = ['start a 7 10', 'start a 8 40', 'end a 8 41', 'start b 8 42', 'end a 7 50', 'end b 8 51']
+    expect(outOfOrder(books(zombie, ledger), [{ pid: 7, atMs: 20 }])).toEqual([])
+    expect(outOfOrder(books(zombie, ledger), [])).toEqual(['b'])
+  })
+})
+
+describe('pace', () => {
+  test('rates count ends inside the span', () => {
+    expect(endsPerSecond(books(), { fromMs: 0, toMs: 21 })).toBeCloseTo(1000 / 21)
+    expect(endsPerSecond(books(), { fromMs: 0, toMs: 500 })).toBe(4)
+  })
+
+  test('recovery is the first start of a job that was made later, or the last restart of an interrupted run', () => {
+    expect(firstStartMs(books(), 3)).toBe(8)
+    expect(firstStartMs(books(), 6)).toBeNull()
+    const again = books(['start a 7 10', 'start b 7 11', 'end b 7 12', 'start a 8 4000'])
+    expect(lastRestartMs(again, [{ pid: 7, atMs: 15 }])).toBe(3985)
+    expect(lastRestartMs(again, [{ pid: 8, atMs: 15 }])).toBeNull()
+  })
+
+  test('a rate counts as reached when it is kept to the end of the load', () => {
+    const late = Array.from({ length: 100 }, (_, no) => ({ id: `j${no}`, atMs: 2_000 + no * 20 }))
+    const ledger = late.flatMap(({ id, atMs }) => [`asked ${id} ${atMs}`, `acked ${id} ${atMs}`])
+    const runs = late.flatMap(({ id, atMs }) => [`start ${id} 7 ${atMs}`, `end ${id} 7 ${atMs}`])
+    const span = { fromMs: 0, toMs: 4_000 }
+    expect(steadyAfterMs(books(runs, ledger), span, 50 * 0.95)).toBe(2_000)
+    expect(steadyAfterMs(books(runs, ledger), span, 60)).toBeNull()
+    expect(steadyAfterMs(books(runs.slice(0, 100), ledger), span, 50 * 0.95)).toBeNull()
+  })
+})

@@ -1,0 +1,75 @@
+// The cut of `npm run chaos` for the tests: one short pass of each scenario, on the backend where it bites most.
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { SCENARIOS } from '../../chaos/phases/catalogue.ts'
+import { play } from '../../chaos/play.ts'
+import { TIMES } from '../../chaos/scenario.ts'
+import { startServers } from '../../chaos/servers.ts'
+import type { Servers } from '../../chaos/servers.ts'
+import { programOn } from '../../chaos/start-process.ts'
+import type { Program } from '../../chaos/start-process.ts'
+import type { Backend } from '../../chaos/system.ts'
+import { millrace } from '../../chaos/systems/millrace.ts'
+
+const COMPILE_MAX_MS = 120_000
+const CELL_MAX_MS = 120_000
+
+/** Scenarios by the backend that plays them. */
+export const CUT: Readonly<Record<Backend, readonly string[]>> = {
+  postgres: [
+    'baseline',
+    'worker-stopped',
+    'high-load',
+    'postgres-restart',
+    'pg-backend-kill',
+    'idle-in-tx',
+    'active-readers',
+    'lost-commit-reply',
+    'link-cut',
+  ],
+  redis: [
+    'kill-worker-short-ttl',
+    'repeated-kill',
+    'poison-pill',
+    'redis-restart',
+    'link-blackhole',
+    'lost-script-reply',
+  ],
+  hybrid: [
+    'kill-worker',
+    'loop-blocked',
+    'postgres-crash',
+    'pool-exhaustion',
+    'redis-wipe',
+    'redis-restart-empty',
+    'redis-old-snapshot',
+    'replica-promoted',
+    'redis-gone',
+    'link-latency',
+    'link-swallow',
+    'link-reset',
+    'relay-killed',
+    'producer-killed',
+  ],
+}
+
+/** Call it at the top of a test file. */
+export function playCut(backend: Backend): void {
+  let servers: Servers
+  let program: Program
+
+  beforeAll(async () => {
+    program = await programOn(process.execPath)
+    servers = await startServers()
+  }, COMPILE_MAX_MS)
+  afterAll(() => servers.close())
+
+  test.each(CUT[backend])(
+    '%s: nothing is lost, no stale result is applied, no job of a live worker starts again',
+    { timeout: CELL_MAX_MS },
+    async (name) => {
+      const scenario = SCENARIOS.find((one) => one.name === name)!
+      const cell = await play({ servers, program, system: millrace, backend, scenario, times: TIMES.short })
+      expect(cell).toMatchObject({ lost: 0, stale: 0, unexpected: 0, overlaps: 0, disorder: 0, note: '', ok: true })
+    },
+  )
+}

@@ -1,0 +1,59 @@
+// The command line of the chaos runs, and that their cut for the tests leaves no scenario out.
+import { expect, test } from 'vitest'
+import { SCENARIOS } from '../../chaos/phases/catalogue.ts'
+import { USAGE, parseCommand } from '../../chaos/plan.ts'
+import { keyOf, withCell } from '../../chaos/report.ts'
+import type { ChaosReport } from '../../chaos/report.ts'
+import { systemOf } from '../../chaos/systems/catalogue.ts'
+import { CUT } from './cut.ts'
+
+const systems = [await systemOf('millrace')]
+
+function turns(...argv: readonly string[]): readonly string[] {
+  const command = parseCommand(argv, systems)
+  if (command.kind !== 'run') throw new Error(`it says ${command.kind}`)
+  return command.turns.map(({ scenario, ...turn }) => keyOf({ ...turn, scenario: scenario.name }))
+}
+
+test('each scenario has a short pass in the tests, on a backend that it has', () => {
+  const cut = Object.entries(CUT).flatMap(([backend, names]) => names.map((name) => ({ backend, name })))
+  expect(cut.map(({ name }) => name).sort()).toEqual(SCENARIOS.map(({ name }) => name).sort())
+  const misplaced = cut.filter(
+    ({ backend, name }) => !SCENARIOS.some((one) => one.name === name && one.backends.some((own) => own === backend)),
+  )
+  expect(misplaced).toEqual([])
+})
+
+test('without options every scenario is played on every backend that it has', () => {
+  expect(turns()).toHaveLength(SCENARIOS.reduce((sum, { backends }) => sum + backends.length, 0))
+})
+
+test('systems, backends and scenarios can be chosen', () => {
+  expect(turns('--scenario', 'redis-wipe')).toEqual(['redis-wipe millrace:redis', 'redis-wipe millrace:hybrid'])
+  expect(turns('--scenario', 'redis-wipe', '--backend', 'redis')).toEqual(['redis-wipe millrace:redis'])
+  expect(turns('--scenario', 'redis-wipe', '--only', 'millrace:hybrid')).toEqual(['redis-wipe millrace:hybrid'])
+})
+
+test.each([
+  [['--scenario', 'nothing'], "no scenario is called 'nothing'"],
+  [['--only', 'nobody'], "no system is called 'nobody'"],
+  [['--scenario', 'redis-wipe', '--backend', 'postgres'], 'nothing to play'],
+  [['--full', '--short'], 'one of them'],
+])('%j is refused', (argv, message) => {
+  expect(parseCommand(argv, systems)).toMatchObject({ kind: 'wrong', message: expect.stringContaining(message) })
+})
+
+test('the help names every scenario', () => {
+  expect(parseCommand(['--help'], systems)).toEqual({ kind: 'help' })
+  expect(SCENARIOS.filter(({ name, says }) => !USAGE.includes(name) || !USAGE.includes(says))).toEqual([])
+})
+
+test('a cell that is played again takes the place of the old one', () => {
+  const cell = { scenario: 'a', system: 'millrace', backend: 'redis', ok: false }
+  const report = { cells: [cell, { ...cell, scenario: 'b' }] } as unknown as ChaosReport // as much as it looks at
+  const { cells } = withCell(report, { ...report.cells[0]!, ok: true })
+  expect(cells.map(({ scenario, ok }) => [scenario, ok])).toEqual([
+    ['b', false],
+    ['a', true],
+  ])
+})
