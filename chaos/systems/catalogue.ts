@@ -3,6 +3,9 @@ import type { ChaosSystem } from '../system.ts'
 
 const LOADERS: Readonly<Record<string, () => Promise<ChaosSystem>>> = {
   millrace: async () => (await import('./millrace.ts')).millrace,
+  bullmq: async () => (await import('./bullmq.ts')).bullmq,
+  'pg-boss': async () => (await import('./pg-boss.ts')).pgBoss,
+  'graphile-worker': async () => (await import('./graphile-worker.ts')).graphileWorker,
 }
 
 export const OURS = 'millrace'

@@ -1,0 +1,6 @@
+// For the checks of the peers alone: `npx vitest run --config tests/chaos/peers.config.ts`. They are no part of
+// `npm test`, which does without the 220 MB of bench/peers.
+import { defineConfig } from 'vitest/config'
+import base from '../../vitest.config.ts'
+
+export default defineConfig({ ...base, test: { ...base.test, include: ['tests/chaos/peers.check.ts'] } })
