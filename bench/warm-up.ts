@@ -70,7 +70,8 @@ export async function warmUpProducers(
   const handled = await warmUp(stage, crew, jobs)
   if (rehearse !== undefined) {
     const clocks = await startClocks({ stage, crew, isWorkHere: false })
-    const added = await rehearse(Math.min(SECOND_ROUND_MAX, jobs), SECOND_ROUND_S * 1000)
+    // What it has done so far took it a few seconds: twice that is worked off in time.
+    const added = await rehearse(Math.min(2 * handled, SECOND_ROUND_MAX, jobs), SECOND_ROUND_S * 1000)
     await finish(stage, crew, clocks, handled + added)
   }
   await crew.stop()

@@ -32,7 +32,7 @@ Plays faults against Millrace and its peers: real processes, real servers, a led
   --only SYSTEM[:BACKEND],…   only these systems (${SYSTEM_NAMES.join(', ')})
   --backend BACKEND,…         only on these (postgres, redis, hybrid)
   --scenario NAME,…           only these scenarios
-  --full                      longer phases: hours; the default run ends within 45 minutes
+  --full                      longer phases, and peers also where links fail: hours; the default run ends within 45 minutes
   --short                     the cut of the tests: seconds per cell
   --json FILE                 results, written after each cell (default ${JSON_DEFAULT})
   --resume                    keep the cells that FILE has, play the others
@@ -61,6 +61,7 @@ export function parseCommand(argv: readonly string[], systems: readonly ChaosSys
     if (values.help) return { kind: 'help' }
     if (values.full && values.short) throw new Error('--full and --short: one of them')
     const turns = turnsOf(systems, {
+      isFull: values.full,
       only: list(values.only),
       backends: list(values.backend),
       scenarios: list(values.scenario),
@@ -73,13 +74,20 @@ export function parseCommand(argv: readonly string[], systems: readonly ChaosSys
 }
 
 interface Chosen {
+  /** Peers in every scenario that is for them. */
+  readonly isFull: boolean
   readonly only: readonly string[] | undefined
   readonly backends: readonly string[] | undefined
   readonly scenarios: readonly string[] | undefined
 }
 
 /** Scenario by scenario, so that what is compared shares the moods of the machine. */
-export function turnsOf(systems: readonly ChaosSystem[], { only, backends, scenarios }: Chosen): readonly Turn[] {
+export function turnsOf(
+  systems: readonly ChaosSystem[],
+  { isFull, only, backends, scenarios }: Chosen,
+): readonly Turn[] {
+  // Whoever names a scenario wants it of everybody.
+  const isAsked = isFull || scenarios !== undefined
   const known = SCENARIOS.map(({ name }) => name)
   const unknown = scenarios?.find((name) => !known.includes(name))
   if (unknown !== undefined) throw new Error(`no scenario is called '${unknown}'; there are ${known.join(', ')}`)
@@ -87,7 +95,7 @@ export function turnsOf(systems: readonly ChaosSystem[], { only, backends, scena
   if (strange !== undefined) throw new Error(`no system is called '${strange}'; there are ${SYSTEM_NAMES.join(', ')}`)
   const turns = SCENARIOS.filter(({ name }) => scenarios?.includes(name) ?? true).flatMap((scenario) =>
     systems
-      .filter(({ name }) => name === OURS || scenario.isForPeers)
+      .filter(({ name }) => name === OURS || scenario.peers === 'usual' || (isAsked && scenario.peers === 'full'))
       .flatMap(({ name: system, backends: own }) =>
         own
           .filter((backend) => scenario.backends.includes(backend) && (backends?.includes(backend) ?? true))

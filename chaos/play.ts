@@ -24,9 +24,10 @@ export interface PlayOptions {
 const RATE_PER_S = 300
 /** Everything that is lost comes back within a ttl and a few looks; then the backlog has to run. */
 const DRAIN_MAX_MS = 60_000
-/** Peers are not waited for: what is only waiting for a time-out is told as stuck. */
-const PEER_DRAIN_MAX_MS = 20_000
+/** Peers are waited for as long as their time-outs take at these settings; what then still waits for one is told as stuck. */
+const PEER_DRAIN_MAX_MS = { short: 20_000, default: 75_000 }
 const LOOK_MS = 250
+const RESTART_MS = 1_000
 const QUIET_MS = 2_000
 
 export async function play({ servers, program, system, backend, scenario, times }: PlayOptions): Promise<Cell> {
@@ -37,6 +38,8 @@ export async function play({ servers, program, system, backend, scenario, times 
   const load = { ratePerS, ...(ttlMs !== undefined && { ttlMs }) }
   const stage = await openStage({ system, servers, program, place, load })
   const isOurs = system.name === OURS
+  // Some end by design when their store is away, and count on somebody who starts them again.
+  const endSupervision = isOurs || ratePerS === 0 ? undefined : supervise(stage)
   try {
     const goThroughRedis = backend === 'hybrid' && ratePerS > 0
     const fromMs = Date.now()
@@ -51,7 +54,8 @@ export async function play({ servers, program, system, backend, scenario, times 
         hasQuit ? [{ pid, words: lastWords }] : [],
       )
       await Promise.all(stage.producers.map((producer) => producer.stop()))
-      const census = await drain(stage, struck.place ?? place, isOurs, struck.failed)
+      const drainMaxMs = isOurs ? DRAIN_MAX_MS : PEER_DRAIN_MAX_MS[scenario.ttl ?? 'short']
+      const census = await drain(stage, struck.place ?? place, drainMaxMs, struck.failed)
       return judge({
         scenario,
         system: system.name,
@@ -74,15 +78,16 @@ export async function play({ servers, program, system, backend, scenario, times 
       await struck.close?.()
     }
   } finally {
+    await endSupervision?.()
     await stage.close()
   }
 }
 
 /** Until nothing waits or runs, or the time is over. Where every worker has ended there is a new one. */
-async function drain(stage: Stage, place: Place, isOurs: boolean, failed: readonly string[] = []): Promise<Census> {
+async function drain(stage: Stage, place: Place, maxMs: number, failed: readonly string[] = []): Promise<Census> {
   const { system } = stage
   if (!stage.workers.some(({ isAlive }) => isAlive)) await stage.startWorker()
-  const deadlineMs = performance.now() + (isOurs ? DRAIN_MAX_MS : PEER_DRAIN_MAX_MS)
+  const deadlineMs = performance.now() + maxMs
   let ended = 0
   let changedMs = performance.now()
   for (;;) {
@@ -97,5 +102,24 @@ async function drain(stage: Stage, place: Place, isOurs: boolean, failed: readon
       if (census.waiting + census.running === 0 || nowMs > deadlineMs) return census
     }
     await wait(LOOK_MS)
+  }
+}
+
+/** Starts a worker for each that ended by itself. Answers how to stop that. */
+function supervise({ workers, startWorker }: Stage): () => Promise<void> {
+  let replaced = 0
+  let starting: Promise<void> | undefined
+  const timer = setInterval(() => {
+    if (starting !== undefined || workers.filter(({ hasQuit }) => hasQuit).length <= replaced) return
+    starting = startWorker()
+      .then(
+        () => void (replaced += 1),
+        () => undefined, // its store is still away
+      )
+      .finally(() => (starting = undefined))
+  }, RESTART_MS)
+  return async () => {
+    clearInterval(timer)
+    await starting
   }
 }

@@ -9,8 +9,8 @@ export interface Scenario {
   readonly says: string
   /** Where it bites. */
   readonly backends: readonly Backend[]
-  /** Peers are struck in the same way. False: it is about something that only Millrace has. */
-  readonly isForPeers: boolean
+  /** Whether peers are struck in the same way: with --full alone, or never, since only Millrace has what it is about. */
+  readonly peers: 'usual' | 'full' | 'never'
   readonly ratePerS?: number
   /** `default`: that of the system. Absent: `Times.ttlMs`, in every system that has one. */
   readonly ttl?: 'default'
@@ -60,7 +60,7 @@ export interface Times {
 export const TIMES = {
   /** For the tests of the project. */
   short: { phaseMs: 1_000, ttlMs: 2_000, isAlwaysShort: true, blockedMs: 4_500 },
-  usual: { phaseMs: 6_000, ttlMs: 5_000, blockedMs: 60_000 },
+  usual: { phaseMs: 4_000, ttlMs: 5_000, blockedMs: 60_000 },
   full: { phaseMs: 60_000, ttlMs: 5_000, blockedMs: 60_000 },
 } as const satisfies Readonly<Record<string, Times>>
 

@@ -13,7 +13,7 @@ export const HYBRID_SCENARIOS: readonly Scenario[] = [
     name: 'relay-killed',
     says: 'the relay dies after it has minted a token in PostgreSQL and before it reaches Redis',
     backends: ['hybrid'],
-    isForPeers: false,
+    peers: 'never',
     async strike(stage) {
       // It was the first, so it leads.
       const victim = stage.workers[0]!
@@ -31,7 +31,7 @@ export const HYBRID_SCENARIOS: readonly Scenario[] = [
     name: 'producer-killed',
     says: 'a producer dies after the commit in PostgreSQL and before the push to Redis',
     backends: ['hybrid'],
-    isForPeers: false,
+    peers: 'never',
     async strike(stage) {
       const victim = stage.producers[0]!
       victim.tell('die')

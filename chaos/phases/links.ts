@@ -21,7 +21,7 @@ export const LINK_SCENARIOS: readonly Scenario[] = [
     name: 'link-latency',
     says: 'every link is 100 ms slower, both ways',
     backends: EVERYWHERE,
-    isForPeers: true,
+    peers: 'full',
     async strike(stage, { phaseMs }) {
       const atMs = Date.now()
       each(stage, ({ postgres, redis }) => [postgres?.delay(LATENCY_MS), redis?.delay(LATENCY_MS)])
@@ -35,7 +35,7 @@ export const LINK_SCENARIOS: readonly Scenario[] = [
     name: 'link-blackhole',
     says: 'one of two workers hears nothing and is not heard for two ttls; nobody tells it so',
     backends: EVERYWHERE,
-    isForPeers: true,
+    peers: 'full',
     async strike({ workers }, { ttlMs }) {
       const { link, pid } = workers[1]!
       link.postgres?.blackhole(true)
@@ -53,7 +53,7 @@ export const LINK_SCENARIOS: readonly Scenario[] = [
     name: 'link-swallow',
     says: 'what is sent to Redis never arrives, for one ttl; answers would',
     backends: ['redis', 'hybrid'],
-    isForPeers: true,
+    peers: 'full',
     async strike(stage, { ttlMs }) {
       const atMs = Date.now()
       each(stage, ({ redis }) => redis!.deafen(true))
@@ -68,7 +68,7 @@ export const LINK_SCENARIOS: readonly Scenario[] = [
     name: 'link-reset',
     says: 'every connection is reset, twice a second',
     backends: EVERYWHERE,
-    isForPeers: true,
+    peers: 'full',
     strike: (stage, { phaseMs }) =>
       again(phaseMs, () => each(stage, ({ postgres, redis }) => [postgres?.resetAll(), redis?.resetAll()])),
     promise: TOLERANT,
@@ -77,7 +77,7 @@ export const LINK_SCENARIOS: readonly Scenario[] = [
     name: 'link-cut',
     says: 'every connection breaks in the middle of an answer, after 1000 bytes, twice a second',
     backends: EVERYWHERE,
-    isForPeers: true,
+    peers: 'full',
     strike: (stage, { phaseMs }) =>
       again(phaseMs, () =>
         each(stage, ({ postgres, redis }) => [postgres?.cutAfter(CUT_BYTES), redis?.cutAfter(CUT_BYTES)]),
@@ -88,7 +88,7 @@ export const LINK_SCENARIOS: readonly Scenario[] = [
     name: 'lost-commit-reply',
     says: 'PostgreSQL has committed, and the answer is lost: ten times on every link',
     backends: ['postgres', 'hybrid'],
-    isForPeers: true,
+    peers: 'full',
     async strike(stage, { phaseMs }) {
       const atMs = Date.now()
       const losses = links(stage).flatMap(({ postgres }) =>
@@ -106,7 +106,7 @@ export const LINK_SCENARIOS: readonly Scenario[] = [
     name: 'lost-script-reply',
     says: 'Redis has run a script, and the answer is lost: ten times on every link',
     backends: ['redis', 'hybrid'],
-    isForPeers: true,
+    peers: 'full',
     async strike(stage, { phaseMs }) {
       const atMs = Date.now()
       let lost = 0

@@ -19,7 +19,7 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
     name: 'postgres-restart',
     says: 'PostgreSQL is restarted (fast) under 1000 jobs/s',
     backends: ON_POSTGRES,
-    isForPeers: true,
+    peers: 'usual',
     ratePerS: 1000,
     async strike({ servers }, { phaseMs }) {
       const atMs = Date.now()
@@ -35,7 +35,7 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
     name: 'postgres-crash',
     says: 'PostgreSQL is stopped at once, as by a crash, and recovers from its log',
     backends: ON_POSTGRES,
-    isForPeers: true,
+    peers: 'usual',
     async strike({ servers }) {
       const atMs = Date.now()
       await servers.postgres.restart('immediate')
@@ -47,7 +47,7 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
     name: 'pg-backend-kill',
     says: 'every active or idle-in-transaction backend is ended, twice a second',
     backends: ON_POSTGRES,
-    isForPeers: true,
+    peers: 'usual',
     async strike({ place }, { phaseMs }) {
       const atMs = Date.now()
       while (Date.now() < atMs + phaseMs) {
@@ -66,7 +66,7 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
     name: 'idle-in-tx',
     says: 'somebody holds a transaction open, and with it every dead row',
     backends: ON_POSTGRES,
-    isForPeers: true,
+    peers: 'usual',
     strike: (stage, { phaseMs }) =>
       held(stage, 1, async ([client]) => {
         await client!.query('begin')
@@ -79,7 +79,7 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
     name: 'pool-exhaustion',
     says: 'idle connections of others take all of PostgreSQL but five',
     backends: ON_POSTGRES,
-    isForPeers: true,
+    peers: 'usual',
     async strike(stage, { phaseMs }) {
       const [row] = await query<{ used: number }>(
         stage.place,
@@ -93,7 +93,7 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
     name: 'active-readers',
     says: 'four connections count the largest table again and again, each in one long snapshot',
     backends: ON_POSTGRES,
-    isForPeers: true,
+    peers: 'usual',
     strike: (stage, { phaseMs }) =>
       held(stage, READERS, async (clients) => {
         const [table] = await query<{ name: string }>(stage.place, LARGEST_TABLE)

@@ -10,30 +10,40 @@ import type { Stage } from '../stage.ts'
 const ON_REDIS = ['redis', 'hybrid'] as const
 const FORGETS = 'Redis alone keeps what Redis keeps'
 const REACTION_S = 5
+const LONG_JOBS = 60
+const LONG_MS = 1_000
 
 /** Redis alone has then forgotten who had what; in the hybrid PostgreSQL knows. */
 function forgotten({ place }: Stage, atMs: number): Struck {
   return { atMs, backMs: Date.now(), robbed: place.backend === 'redis' ? 'all' : [] }
 }
 
+/** More long jobs than there are slots: others wait behind them. */
+async function crowd({ enqueue }: Stage): Promise<void> {
+  await Promise.all(Array.from({ length: LONG_JOBS }, () => enqueue({ longMs: LONG_MS })))
+  await wait(LONG_MS / 2)
+}
+
 export const REDIS_SCENARIOS: readonly Scenario[] = [
   {
     name: 'redis-wipe',
-    says: 'FLUSHALL under load',
+    says: 'FLUSHALL while jobs wait',
     backends: ON_REDIS,
-    isForPeers: true,
+    peers: 'usual',
     async strike(stage) {
+      await crowd(stage)
       const atMs = Date.now()
       await stage.servers.redis.command('FLUSHALL')
       return forgotten(stage, atMs)
     },
+    promise: { recoveryMaxS: REACTION_S },
     mayLose: { redis: `${FORGETS}: FLUSHALL empties it` },
   },
   {
     name: 'redis-restart',
     says: 'Redis gets SIGKILL and comes back with its log',
     backends: ON_REDIS,
-    isForPeers: true,
+    peers: 'usual',
     async strike({ servers }) {
       const atMs = Date.now()
       await servers.redis.restart()
@@ -43,10 +53,11 @@ export const REDIS_SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'redis-restart-empty',
-    says: 'Redis gets SIGKILL and comes back without data',
+    says: 'Redis gets SIGKILL while jobs wait, and comes back without data',
     backends: ON_REDIS,
-    isForPeers: true,
+    peers: 'usual',
     async strike(stage) {
+      await crowd(stage)
       const atMs = Date.now()
       await stage.servers.redis.restart({ keepData: false })
       return forgotten(stage, atMs)
@@ -58,7 +69,7 @@ export const REDIS_SCENARIOS: readonly Scenario[] = [
     name: 'redis-old-snapshot',
     says: 'Redis gets SIGKILL and comes back with the data of a second before',
     backends: ON_REDIS,
-    isForPeers: true,
+    peers: 'usual',
     async strike(stage) {
       const { redis } = stage.servers
       const [data, copy] = [join(redis.dir, 'appendonlydir'), join(redis.dir, 'old')]
@@ -79,7 +90,7 @@ export const REDIS_SCENARIOS: readonly Scenario[] = [
     name: 'replica-promoted',
     says: 'a replica takes over that has missed the last second',
     backends: ON_REDIS,
-    isForPeers: true,
+    peers: 'usual',
     async strike(stage) {
       const replica = await startReplicaOf(stage.servers.redis)
       await replica.promote()
@@ -99,7 +110,7 @@ export const REDIS_SCENARIOS: readonly Scenario[] = [
     name: 'redis-gone',
     says: 'Redis is killed, away for a phase, and comes back empty (hybrid) or with its log (Redis alone)',
     backends: ON_REDIS,
-    isForPeers: true,
+    peers: 'usual',
     async strike({ servers, place }, { phaseMs }) {
       const atMs = Date.now()
       await servers.redis.kill()

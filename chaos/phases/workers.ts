@@ -33,7 +33,7 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     name: 'baseline',
     says: 'nothing is done',
     backends: EVERYWHERE,
-    isForPeers: true,
+    peers: 'usual',
     async strike(_, { phaseMs }) {
       const atMs = Date.now()
       await wait(phaseMs)
@@ -44,7 +44,7 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     name: 'kill-worker',
     says: 'one of two workers gets SIGKILL in the middle of its jobs and is started again; default settings',
     backends: EVERYWHERE,
-    isForPeers: true,
+    peers: 'usual',
     ttl: 'default',
     strike: killOne,
     promise: { recoveryMaxS: 15, rerunMin: 1 },
@@ -53,7 +53,7 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     name: 'kill-worker-short-ttl',
     says: 'the same with a ttl of 5 s, or what comes nearest to one',
     backends: EVERYWHERE,
-    isForPeers: true,
+    peers: 'usual',
     strike: killOne,
     promise: { recoveryMaxS: 6, rerunMin: 1 },
   },
@@ -61,7 +61,7 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     name: 'repeated-kill',
     says: 'a worker gets SIGKILL every 2.5 s and is started again a second later',
     backends: EVERYWHERE,
-    isForPeers: true,
+    peers: 'usual',
     async strike({ workers, startWorker }, { phaseMs }) {
       const robbed: { pid: number; atMs: number }[] = []
       for (const endMs = Date.now() + 2 * phaseMs; robbed.length === 0 || Date.now() < endMs;) {
@@ -80,7 +80,7 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     name: 'worker-stopped',
     says: 'one of two workers is stopped for two ttls (SIGSTOP) and goes on: what it reports then comes too late',
     backends: EVERYWHERE,
-    isForPeers: true,
+    peers: 'usual',
     async strike({ workers, ...stage }, { ttlMs }) {
       const victim = workers[1]!
       await busy(stage, victim.pid)
@@ -96,7 +96,7 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     name: 'loop-blocked',
     says: 'a handler blocks the event loop of its worker for 60 s; default settings',
     backends: EVERYWHERE,
-    isForPeers: true,
+    peers: 'usual',
     ratePerS: 50,
     ttl: 'default',
     async strike({ blocker, enqueue, books }, { blockedMs }) {
@@ -111,7 +111,7 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     name: 'poison-pill',
     says: 'one job of 50 kills its process each time; dead workers are started again',
     backends: EVERYWHERE,
-    isForPeers: true,
+    peers: 'usual',
     ratePerS: 0,
     strike: poison,
   },

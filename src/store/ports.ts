@@ -31,6 +31,11 @@ export interface Backend {
   readonly upkeep?: (request: UpkeepRequest) => readonly Upkeep[]
   /** False: others had better lead the upkeep, if there are any: what it needs does not answer in this process. */
   readonly mayLead?: () => boolean
+  /**
+   * Rings when the store is back after it was away, answers how to stop. Another server may have come back, or one that has
+   * lost what it had confirmed. Absent: what was confirmed is never lost.
+   */
+  readonly onBack?: (listener: () => void) => () => void
   /** Open connections; idempotent. */
   start(): Promise<void>
   /** Close them; idempotent; calls after it fail with STOPPED. */

@@ -74,6 +74,7 @@ export class Engine {
   readonly #rateGate: RateGateOptions
   #state: 'idle' | 'working' | 'quiet' | 'draining' | 'stopped' = 'idle'
   #rotation = 0
+  #stopHearing: (() => void) | undefined
 
   constructor(options: EngineOptions) {
     this.#options = options
@@ -170,6 +171,8 @@ export class Engine {
       throw new MillraceError('STOPPED', 'the worker was stopped while it started')
     }
     this.#state = 'working'
+    // A store that has forgotten the end of a run says that it still runs here.
+    this.#stopHearing = this.#options.backend.onBack?.(() => this.#pump.doubt())
     this.#poller.start()
     this.#options.events.emit('workerStarted', { worker: this.id })
   }
@@ -211,6 +214,7 @@ export class Engine {
     this.#state = 'stopped'
     this.#dispatch.stop()
     this.#queues.stop()
+    this.#stopHearing?.()
     this.#pump.stop()
     this.#completions.stop()
     this.#deadlines.stop()

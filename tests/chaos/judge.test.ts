@@ -9,7 +9,7 @@ const scenario: Scenario = {
   name: 'one',
   says: 'a fault',
   backends: ['redis'],
-  isForPeers: true,
+  peers: 'usual',
   strike: () => Promise.reject(new Error('not played here')),
 }
 const LEDGER = ['asked a 100', 'acked a 101', 'asked b 600', 'acked b 601']

@@ -1,5 +1,6 @@
 // The PostgreSQL backend: the durable ledger. Ports over SQL functions, one round trip per call; time is the database's.
 import { checkKnownOptions, invalidOption } from '../../core/names.ts'
+import { Bell } from '../../runtime/bell.ts'
 import { systemClock } from '../../runtime/clock.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { silentLogger } from '../../runtime/logger.ts'
@@ -144,6 +145,7 @@ function build(options: PostgresOptions): Built {
     send: (payload) => listener.send(payload),
     onListeners: (some) => listener.want(some),
   })
+  const back = new Bell()
   const listener = new Listener({
     connections,
     channel: `millrace:${schema}`,
@@ -152,7 +154,10 @@ function build(options: PostgresOptions): Built {
     random: runtime.random,
     logger,
     onPayload: (payload) => doorbell.heard(payload),
-    onBack: () => doorbell.ringEverything(),
+    onBack() {
+      doorbell.ringEverything()
+      back.ring()
+    },
   })
   const store: PostgresStore = { connections, reads, schema, doorbell, clock, logger }
   const cycle = createCycle(store)
@@ -166,6 +171,8 @@ function build(options: PostgresOptions): Built {
     workers: postgresWorkers(store, cycle),
     notes: postgresNotes(store),
     wakeups: doorbell,
+    // A standby that was promoted may not have what the old primary had confirmed.
+    onBack: (hear) => back.listen(hear),
     capabilities: capabilitiesOf(connecting, schema),
     diagnose: diagnosePostgres(store, url),
     inside: createInside(schema),

@@ -81,6 +81,7 @@ export function redis(options: RedisOptions): Backend & Diagnosable {
     notes: redisNotes(store),
     wakeups,
     capabilities: capabilitiesOf(link.isCluster, beat),
+    onBack: (listener) => link.onBack(listener),
     diagnose: diagnoseRedis(store),
     async start() {
       users += 1

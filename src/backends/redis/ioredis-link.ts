@@ -1,5 +1,6 @@
 // The link over ioredis: one connection for calls, one for messages.
 import { MillraceError } from '../../core/errors.ts'
+import { Bell } from '../../runtime/bell.ts'
 import { systemClock } from '../../runtime/clock.ts'
 import type { Timer } from '../../runtime/clock.ts'
 import { openClient, quitClient } from './ioredis-client.ts'
@@ -14,7 +15,10 @@ export type LinkOptions = ClientOptions
 const ASK_EVERY_MS = 30_000
 
 export function createLink(options: LinkOptions): RedisLink {
-  const calls = oneClient(options, 'calls')
+  const isCluster = options.server.cluster !== undefined
+  // A node of a Cluster that was away is a new one.
+  const calls = oneClient(options, 'calls', (own) => own.on(isCluster ? '+node' : 'ready', () => back.ring()))
+  const back = new Bell()
   const messages = oneClient(options, 'messages')
   let asking: Timer | undefined
 
@@ -49,11 +53,12 @@ export function createLink(options: LinkOptions): RedisLink {
   }
 
   return {
-    isCluster: options.server.cluster !== undefined,
+    isCluster,
     get isConnected() {
       return calls.now?.status === 'ready'
     },
     connect: async () => void (await calls.open()),
+    onBack: (listener) => back.listen(listener),
     async close() {
       asking?.cancel()
       await Promise.all([calls.close(), messages.close()])
@@ -98,7 +103,7 @@ export function createLink(options: LinkOptions): RedisLink {
 }
 
 /** Opened by the first who asks; whoever asks meanwhile gets the same one. */
-function oneClient(options: LinkOptions, role: string) {
+function oneClient(options: LinkOptions, role: string, onOpen?: (client: Client) => void) {
   let opening: Promise<Client> | undefined
   let now: Client | undefined
 
@@ -106,7 +111,10 @@ function oneClient(options: LinkOptions, role: string) {
     const own = (opening ??= openClient(options, role))
     try {
       const client = await own
-      if (opening === own) return (now = client)
+      if (opening === own) {
+        if (now !== client) onOpen?.(client)
+        return (now = client)
+      }
     } catch (error) {
       if (opening === own) opening = undefined
       throw error

@@ -22,6 +22,8 @@ export interface RedisLink {
   runBinary(script: Script, keys: readonly string[], args: readonly RedisValue[]): Promise<unknown>
   /** On Cluster the node of the key, which is the first argument. */
   command(name: string, ...args: readonly RedisValue[]): Promise<unknown>
+  /** After a connection for calls was lost and made again. Answers how to stop. */
+  onBack(listener: () => void): () => void
   /** On every master, one after the other: INFO, SCAN, CONFIG GET. One master without Cluster. */
   onMasters<Value>(ask: (node: RedisNode) => Promise<Value>): Promise<readonly Value[]>
   /**

@@ -1,7 +1,10 @@
 // The server goes away under load and comes back, or throws everybody out: a producer with books of its own and two
 // worker processes go on by themselves. With AOF the end of the process of Redis loses nothing that it acknowledged.
+import { cpSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { createMillrace, redis as redisBackend } from '../../../src/index.ts'
+import { createMillrace, defineJob, redis as redisBackend } from '../../../src/index.ts'
+import { gate } from '../../features/support.ts'
 import { createJobs } from '../../postgres/faults/fixtures/jobs.ts'
 import { BALANCED, ackedIn, balanceOf } from '../../postgres/faults/ledger.ts'
 import { useProcesses } from '../../postgres/faults/processes.ts'
@@ -57,3 +60,32 @@ test.each(Object.entries(TROUBLE))(
     for (const worker of workers) expect(await worker.stop()).toBe(0)
   },
 )
+
+test('D1 a server that has forgotten the end of a run gets the job back from the worker that it says runs it', async () => {
+  const server = await redis.server()
+  const mayEnd = gate()
+  let runs = 0
+  const job = defineJob({
+    name: 'job',
+    run: async () => {
+      runs += 1
+      await mayEnd.opened
+    },
+  })
+  const mill = await createMillrace({ jobs: [job], backend: withoutThread(redisBackend({ url: server.url })) })
+  await mill.work()
+  const handle = await mill.enqueue(job)
+  await until(() => runs === 1, 'the job to run')
+  const [data, copy] = [join(server.dir, 'appendonlydir'), join(server.dir, 'before')]
+  cpSync(data, copy, { recursive: true })
+  mayEnd.open()
+  await handle.result()
+
+  await server.kill()
+  rmSync(data, { recursive: true })
+  cpSync(copy, data, { recursive: true })
+  await server.restart()
+  await until(() => runs === 2, 'the job to run again')
+  await handle.result()
+  await mill.stop()
+})
