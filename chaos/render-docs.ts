@@ -1,5 +1,6 @@
 // docs/reliability.md from the results of a run: a pure function, so that a test can compare the page with its data.
 import type { Cell } from './cell.ts'
+import { PEER_NOTES } from './peer-notes.ts'
 import { SCENARIOS } from './phases/catalogue.ts'
 import type { ChaosReport } from './report.ts'
 import { TIMES } from './scenario.ts'
@@ -30,7 +31,8 @@ where a scenario does not ask for defaults (\`${pace}\`). To play it again: \`np
 A producer process offers jobs at a steady rate by the clock, each by a call of its own, and writes every id to a file before it asks and once it is told. Two worker processes write a line when a
 handler starts and when it ends. Every process reaches its stores through a proxy of its own, which can be slow, silent, or break. After a phase of load the fault strikes, the load goes on for
 another phase, the producer stops, and what is left is drained. Then the books are compared with what the system says of each job. PostgreSQL has \`fsync\` and \`synchronous_commit\` on, Redis its log
-with \`everysec\`. Peers are played by the same program; what of theirs only waits for a time-out of its own after 20 s is *stuck*, not lost.
+with \`everysec\`. Peers are played by the same program, and their workers are started again when they end by
+themselves; what of theirs only waits for a time-out of its own after 20 s (75 s at default settings) is *stuck*, not lost.
 
 | column | means |
 |---|---|
@@ -55,9 +57,16 @@ ${worse(cells)}
 ## How each system was set up
 
 ${Object.entries(settings)
-  .map(([name, text]) => `- **${name}**: ${text}`)
+  .map(([name, text]) => `- **${name}**: ${text}${noteOn(name)}`)
   .join('\n')}
 `
+}
+
+/** Why a peer is set up like that, with its sources. */
+function noteOn(name: string): string {
+  const note = PEER_NOTES[name]
+  if (note === undefined) return ''
+  return `. ${note.text} (${note.sources.map((url) => `<${url}>`).join(', ')})`
 }
 
 const HEAD = [

@@ -1,6 +1,6 @@
 // Whoever is compared is told how it was set up and why.
 import { expect, test } from 'vitest'
-import { PEER_NOTES } from '../../chaos/docs/peers.ts'
+import { PEER_NOTES } from '../../chaos/peer-notes.ts'
 import { OURS, SYSTEM_NAMES, systemOf } from '../../chaos/systems/catalogue.ts'
 
 const PEERS = SYSTEM_NAMES.filter((name) => name !== OURS)

@@ -30,11 +30,7 @@ export const PEER_NOTES: Readonly<Record<string, PeerNote>> = {
       'worker counts as a failed attempt, so it has as many attempts as a job of Millrace. Jobs are fetched one by one: ' +
       'a batch is settled as a whole, and whoever is killed in the middle of one repeats what was done. That costs ' +
       'throughput, which is not what is compared here.',
-    sources: [
-      'https://pgboss.io/api/queues',
-      'https://pgboss.io/api/workers',
-      'https://pgboss.io/api/constructor',
-    ],
+    sources: ['https://pgboss.io/api/queues', 'https://pgboss.io/api/workers', 'https://pgboss.io/api/constructor'],
   },
   'graphile-worker': {
     text:
