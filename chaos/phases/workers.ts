@@ -74,7 +74,8 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
       }
       return { atMs: robbed[0]!.atMs, backMs: Date.now(), robbed }
     },
-    promise: { rerunMin: 1 },
+    // A job that was in two killed processes waits as its retry policy says, and then runs alone.
+    promise: { recoveryMaxS: 20, rerunMin: 1 },
   },
   {
     name: 'worker-stopped',
