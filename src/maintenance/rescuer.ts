@@ -18,7 +18,7 @@ type Decide = (
   due: readonly DueJob[],
 ) => readonly (readonly Transition[])[] | Promise<readonly (readonly Transition[])[]>
 
-const LOOK_MIN_MS = 100
+const LOOK_MIN_MS = 250
 
 /** A short ttl needs a closer look: a death is found one or two looks later, and a pause of half a ttl starts the watch anew. */
 function lookEveryMs({ periodMs, workerTtlMs }: MaintenanceOptions): number {
