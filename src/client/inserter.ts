@@ -57,7 +57,8 @@ interface Line {
 
 export class Inserter {
   readonly #parts: InserterParts
-  // A job with a key, a group or a limit may have to wait for somebody's lock: those that need none do not wait with it.
+  // A job with a key, a group or a limit may have to wait for somebody's lock: those that need none do not wait with it. Its
+  // order also counts for more, and a flush that has to be repeated may be overtaken: keyed ones go one after the other.
   readonly #plain = newLine()
   readonly #keyed = newLine()
 
@@ -113,7 +114,7 @@ export class Inserter {
       if (line.underWay === 0) {
         line.underWay = 1
         queueMicrotask(() => void this.#flushAll(line))
-      } else if (line.waiting.length >= line.worth && line.underWay < this.#parts.insertsMax) {
+      } else if (!isKeyed && line.waiting.length >= line.worth && line.underWay < this.#parts.insertsMax) {
         line.underWay += 1
         void this.#flushAll(line)
       }

@@ -88,6 +88,8 @@ export class Pump {
   #retryTimer: Timer | undefined
   readonly #failures = { claim: 0, settle: 0 }
   #suspect = false
+  /** How often it was told to doubt: a doubt that comes during a check is not answered by it. */
+  #doubts = 0
   #onIdle: (() => void)[] = []
   #lastBreathMs = 0
 
@@ -122,6 +124,7 @@ export class Pump {
   /** A call was lost in an earlier moment of this life: check what is held before claiming again. */
   doubt(): void {
     this.#suspect = true
+    this.#doubts += 1
     this.wake()
   }
 
@@ -265,8 +268,9 @@ export class Pump {
     const { jobs, isKnown } = this.#options
     const life = this.#options.life()
     if (life === null) return
+    const doubts = this.#doubts
     const held = await jobs.holdings(life.worker, life.claimNo)
-    this.#suspect = false
+    this.#suspect = this.#doubts !== doubts
     for (const ref of held) {
       if (isKnown(ref) || this.#isWaiting(ref)) continue
       this.#waiting.push({ transition: giveBack(ref), run: null })

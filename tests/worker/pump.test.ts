@@ -173,3 +173,36 @@ test('apart, nothing more is claimed while too many endings are without an answe
   await pump.flushed()
   expect(calls.claims).toBe(1)
 })
+
+test('a doubt that comes while holdings are being asked for is looked at again', async () => {
+  const clock = new ManualClock()
+  const answer = gate()
+  let asked = 0
+  const jobs = {
+    async holdings() {
+      asked += 1
+      if (asked === 1) await answer.opened
+      return []
+    },
+  } as unknown as JobStore // all that is called here
+  const pump = new Pump({
+    runtime: createRuntime({ clock }),
+    jobs,
+    callsMax: 2,
+    settlesApart: false,
+    demand: () => null,
+    reports: () => [],
+    onReportLost: () => undefined,
+    onClaimed: () => undefined,
+    onVerdict: () => undefined,
+    isKnown: () => true,
+    life: () => ({ worker: 'w' as WorkerId, claimNo: 1 }),
+  })
+  pump.doubt()
+  await clock.breathe()
+  pump.doubt()
+  answer.open()
+  await clock.breathe()
+  await clock.breathe()
+  expect(asked).toBe(2)
+})

@@ -38,8 +38,10 @@ function backendOf(hybrid: Hybrid, parts: HybridBackendParts): Backend {
   let stopListening: (() => void) | undefined
   let stopConfig: (() => void) | undefined
   let users = 0
+  // To ask for holdings needs both servers, and a Redis that is away must not stop what PostgreSQL can do.
+  const { onBack: _, ...ports } = store
   return {
-    ...store,
+    ...ports,
     jobs: jobsOf(hybrid),
     workers: workersOf(hybrid),
     queues: {

@@ -13,8 +13,8 @@ const USED_UP_TO = 1
 const COUNT = 2
 const ID_CHARS = 36
 
-/** Room for two full claims beside what runs. */
-const SPARE_SLOTS = 2_048
+/** Room for two full claims and for what has ended without an answer, beside what runs. */
+const SPARE_SLOTS = 4_096
 
 interface Parts {
   readonly queues: readonly string[]

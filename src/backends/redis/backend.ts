@@ -81,7 +81,8 @@ export function redis(options: RedisOptions): Backend & Diagnosable {
     notes: redisNotes(store),
     wakeups,
     capabilities: capabilitiesOf(link.isCluster, beat),
-    onBack: (listener) => link.onBack(listener),
+    // Of the nodes of a Cluster nobody is told: a worker there doubts when its own calls fail.
+    ...(!link.isCluster && { onBack: (listener: () => void) => link.onBack(listener) }),
     diagnose: diagnoseRedis(store),
     async start() {
       users += 1

@@ -16,8 +16,7 @@ const ASK_EVERY_MS = 30_000
 
 export function createLink(options: LinkOptions): RedisLink {
   const isCluster = options.server.cluster !== undefined
-  // A node of a Cluster that was away is a new one.
-  const calls = oneClient(options, 'calls', (own) => own.on(isCluster ? '+node' : 'ready', () => back.ring()))
+  const calls = oneClient(options, 'calls', (own) => own.on('ready', () => back.ring()))
   const back = new Bell()
   const messages = oneClient(options, 'messages')
   let asking: Timer | undefined
