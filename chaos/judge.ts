@@ -1,4 +1,5 @@
 // From the books, the record of the system and what was done to it: the cell. Pure; play.ts gathers what it needs.
+import { DEFAULTS } from '../src/core/limits.ts'
 import type { Books } from './books.ts'
 import type { Cell } from './cell.ts'
 import * as delivery from './checks/delivery.ts'
@@ -39,9 +40,6 @@ export interface Evidence {
   readonly seconds: number
 }
 
-const STEADY_SHARE = 0.95
-/** Ours. */
-const TTL_DEFAULT_MS = 10_000
 /** From the end of a ttl to the last start: heartbeat, look of maintenance, claim. */
 const RESTART_MAX_S = 5
 const FIRST_START_MAX_S = 1
@@ -66,10 +64,11 @@ export function judge(evidence: Evidence): Cell {
   const recoveryMs = restartMs ?? firstMs
   const before = pace.endsPerSecond(books, { fromMs: evidence.load.fromMs, toMs: struck.atMs })
   const since = pace.endsPerSecond(books, { fromMs: struck.atMs, toMs: evidence.load.toMs })
+  const { steady } = scenario.promise ?? {}
   const steadyMs =
-    scenario.promise?.steady === undefined
+    steady === undefined
       ? null
-      : pace.steadyAfterMs(books, { fromMs: struck.backMs, toMs: evidence.load.toMs }, evidence.ratePerS * STEADY_SHARE)
+      : pace.steadyAfterMs(books, { fromMs: struck.backMs, toMs: evidence.load.toMs }, evidence.ratePerS * steady.share)
   const measured = {
     scenario: scenario.name,
     system: evidence.system,
@@ -128,7 +127,7 @@ function brokenPledges(
   isRestart: boolean,
 ): readonly string[] {
   const { rerunMin = 0, ratioMin = 0, steady } = promise
-  const usualMaxS = isRestart ? (ttlMs ?? TTL_DEFAULT_MS) / 1000 + RESTART_MAX_S : FIRST_START_MAX_S
+  const usualMaxS = isRestart ? (ttlMs ?? DEFAULTS.workerTtlMs) / 1000 + RESTART_MAX_S : FIRST_START_MAX_S
   const recoveryMaxS = promise.recoveryMaxS ?? usualMaxS
   const isLate = ratePerS > 0 && (cell.recoverySeconds ?? Infinity) > recoveryMaxS
   const isUnsteady = steady !== undefined && (cell.steadySeconds ?? Infinity) > steady.withinS

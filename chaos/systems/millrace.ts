@@ -1,5 +1,6 @@
 // Millrace on each of its stores, as a user would run it. Its own record of every job is compared with the books.
 import pg from 'pg'
+import { booksOf } from '../../tests/redis/faults/books.ts'
 import { createMillrace, defineJob, fixed } from '../../src/index.ts'
 import type { JobStatus, Millrace, StoreOptions } from '../../src/index.ts'
 import { SIDE_JOBS, SIDE_QUEUE, openSideLoad, sideFacts } from './millrace-side.ts'
@@ -11,7 +12,6 @@ export const KIND = 'plain'
 /** Of a ttl, in heartbeats. */
 const BEATS = 4
 const STOP_MAX = '5s'
-const PAGE = 200
 
 export const millrace: ChaosSystem = {
   name: 'millrace',
@@ -47,7 +47,8 @@ export const millrace: ChaosSystem = {
     }
   },
   sideFacts: (place) => look(place, sideFacts),
-  record: (place) => (place.postgres === undefined ? look(place, recordOfRedis) : recordOfPostgres(place.postgres)),
+  record: (place) =>
+    place.postgres === undefined ? look(place, (mill) => booksOf(mill, QUEUE)) : recordOfPostgres(place.postgres),
 }
 
 async function look<Seen>(place: Place, see: (mill: Millrace) => Promise<Seen>): Promise<Seen> {
@@ -102,19 +103,4 @@ async function recordOfPostgres(url: string): Promise<readonly Recorded[]> {
   } finally {
     await client.end()
   }
-}
-
-async function recordOfRedis(mill: Millrace): Promise<readonly Recorded[]> {
-  const found: Recorded[] = []
-  let cursor: string | undefined
-  do {
-    const page = await mill.jobs.list({ queue: QUEUE }, { limit: PAGE, ...(cursor !== undefined && { cursor }) })
-    const recorded = page.items.map(async ({ id, status }): Promise<Recorded> => {
-      const rows = await mill.jobs.attempts(id)
-      return { id, status, rows: rows.length, successes: rows.filter((row) => row.status === 'success').length }
-    })
-    found.push(...(await Promise.all(recorded)))
-    cursor = page.nextCursor
-  } while (cursor !== undefined)
-  return found
 }

@@ -15,7 +15,7 @@ export const MAINTENANCE_TIMES = {
   leaderTtlMs: DEFAULTS.leaderTtlMs,
 } as const
 
-/** A lease that is asked for more often than this costs more than it saves. */
+/** Below it a pause of the leader's process would cost it the lead; the rescue of a very short ttl then waits for the lease. */
 const LEADER_TTL_MIN_MS = 2_000
 
 /** Who asks for a shorter ttl wants lost work back soon: when a worker dies that also leads, the next leader must be there first. */

@@ -33,7 +33,7 @@ export interface Backend {
   readonly mayLead?: () => boolean
   /**
    * Rings when the store is back after it was away, answers how to stop. Another server may have come back, or one that has
-   * lost what it had confirmed. Absent: what was confirmed is never lost.
+   * lost what it had confirmed. Absent: nobody is told, and a worker doubts only when a call of its own fails.
    */
   readonly onBack?: (listener: () => void) => () => void
   /** Open connections; idempotent. */

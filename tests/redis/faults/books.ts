@@ -8,11 +8,14 @@ export async function liveIn(mill: Millrace): Promise<number> {
   return counts.reduce((sum, one) => sum + one.queued + one.running + one.scheduled + one.blocked, 0)
 }
 
-export async function booksOf(mill: Millrace): Promise<readonly Booked[]> {
+export async function booksOf(mill: Millrace, queue?: string): Promise<readonly Booked[]> {
   const found: Booked[] = []
   let cursor: string | undefined
   do {
-    const page = await mill.jobs.list({}, { limit: 200, ...(cursor !== undefined && { cursor }) })
+    const page = await mill.jobs.list(queue === undefined ? {} : { queue }, {
+      limit: 200,
+      ...(cursor !== undefined && { cursor }),
+    })
     const booked = page.items.map(async ({ id, status }): Promise<Booked> => {
       const rows = await mill.jobs.attempts(id)
       return { id, status, rows: rows.length, successes: rows.filter((row) => row.status === 'success').length }
