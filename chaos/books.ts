@@ -69,6 +69,11 @@ function runsOf(lines: readonly string[]): readonly Run[] {
   return runs
 }
 
+/** What a handler answers, so that the record of a system shows whose result it has kept. */
+export function resultOf({ pid, startMs }: Pick<Run, 'pid' | 'startMs'>): string {
+  return `${pid} ${startMs}`
+}
+
 /** The runs of each job, in order. */
 export function runsById(runs: readonly Run[]): ReadonlyMap<string, readonly Run[]> {
   const found = new Map<string, Run[]>()

@@ -29,7 +29,10 @@ export interface Cell {
   /** Batches whose counters or callbacks were wrong, and ticks of a schedule that came twice or not. Null: not played. */
   readonly miscounted: number | null
   readonly wrongTicks: number | null
-  /** To the last restart of an interrupted run; where none was, to the first start of a job made after the fault. */
+  /**
+   * To the last restart of an interrupted run; where none was interrupted, to the first start of a job made after the
+   * fault. Null: never.
+   */
   readonly recoverySeconds: number | null
   /** Ends per second from the fault to the end of the load, by those before it. */
   readonly throughputRatio: number | null

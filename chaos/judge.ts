@@ -25,7 +25,7 @@ export interface Evidence {
   /** Absent: the system keeps none. */
   readonly recorded: readonly Recorded[] | undefined
   readonly census: Census
-  /** Absent: it has no such features, or its store was allowed to forget them. */
+  /** Absent: it has no such features, its store was allowed to forget them, or nobody offered anything. */
   readonly side: SideFacts | undefined
   readonly struck: Struck
   /** Every worker process there was. */
@@ -46,22 +46,25 @@ const FIRST_START_MAX_S = 1
 
 export function judge(evidence: Evidence): Cell {
   const { scenario, books, recorded, struck, isOurs, census, side } = evidence
-  const robbed: readonly Robbed[] =
-    struck.robbed === 'all' ? evidence.workers.map((pid) => ({ pid, atMs: Infinity })) : struck.robbed
-  // Whoever took the pill was killed by it.
-  const quits = evidence.quits.filter(({ pid }) => !robbed.some((one) => one.pid === pid))
+  const robbed: readonly Robbed[] = [...struck.robbed, ...forgetful(evidence)]
   const expected = new Set(struck.failed)
+  // Whoever took the pill was killed by it.
+  const poisoned = new Set(books.runs.flatMap(({ id, pid }) => (expected.has(id) ? [pid] : [])))
+  const quits = evidence.quits.filter(({ pid }) => !poisoned.has(pid))
   const missing = delivery.unfinished(books).filter((id) => !expected.has(id))
   const unrecorded = recorded === undefined ? missing : delivery.lostByRecord(books, recorded)
   const gone = new Set([...missing, ...unrecorded.filter((id) => !expected.has(id))])
   // A job that ran to its end in a store that then forgot it is not lost; its record is.
   const given = scenario.mayLose?.[evidence.backend]
-  const lostAll = given === undefined ? gone.size : missing.length
-  const stuck = delivery.stillThere(lostAll, census)
+  const lostAll = given === undefined ? [...gone] : missing
+  const stuck =
+    recorded === undefined
+      ? delivery.stillCounted(lostAll.length, census, expected.size)
+      : delivery.stillThere(lostAll, recorded)
   const again = delivery.startedAgain(books, robbed)
-  const restartMs = pace.lastRestartMs(books, robbed)
-  const firstMs = pace.firstStartMs(books, struck.backMs)
-  const recoveryMs = restartMs ?? firstMs
+  const restarts = pace.restartsOf(books, struck.robbed)
+  const hasRecovered = restarts.never.every((id) => expected.has(id))
+  const recoveryMs = hasRecovered ? (restarts.lastMs ?? pace.firstStartMs(books, struck.backMs)) : null
   const before = pace.endsPerSecond(books, { fromMs: evidence.load.fromMs, toMs: struck.atMs })
   const since = pace.endsPerSecond(books, { fromMs: struck.atMs, toMs: evidence.load.toMs })
   const { steady } = scenario.promise ?? {}
@@ -76,7 +79,7 @@ export function judge(evidence: Evidence): Cell {
     enqueued: books.acked.size,
     refused: evidence.refused,
     completed: books.acked.size - delivery.unfinished(books).length,
-    lost: lostAll - stuck,
+    lost: lostAll.length - stuck,
     stuck,
     unexpected: delivery.unexpected(books, recorded).length,
     stale: recorded === undefined ? null : delivery.stale(books, recorded, given !== undefined).length,
@@ -86,7 +89,7 @@ export function judge(evidence: Evidence): Cell {
     // A job whose end was forgotten runs again, after those that followed it.
     disorder: isOurs && given === undefined ? outOfOrder(books, robbed).length : null,
     miscounted: side === undefined ? null : miscounted(side.batches).length,
-    wrongTicks: side === undefined ? null : wrongTicks(side.ticksMs, side.tickEveryMs),
+    wrongTicks: side === undefined ? null : wrongTicks(side.ticksMs, side.tickEveryMs, evidence.load),
     recoverySeconds: recoveryMs === null ? null : recoveryMs / 1000,
     throughputRatio: before === 0 ? null : since / before,
     steadySeconds: steadyMs === null ? null : steadyMs / 1000,
@@ -95,7 +98,9 @@ export function judge(evidence: Evidence): Cell {
   }
   const broken = [
     ...brokenAlways(measured, scenario),
-    ...(isOurs ? brokenPledges(measured, evidence, restartMs !== null) : []),
+    ...(scenario.interrupts && restarts.interrupted === 0 ? ['the fault interrupted nothing'] : []),
+    ...(isOurs ? brokenPledges(measured, evidence, restarts.lastMs !== null) : []),
+    ...(side?.batches.length === 0 ? ['no batch was counted'] : []),
     ...unfailed(evidence),
     ...quits.map(({ words }) => `a process ended by itself: ${words}`),
   ]
@@ -104,6 +109,11 @@ export function judge(evidence: Evidence): Cell {
 }
 
 type Measured = Omit<Cell, 'ok' | 'note'>
+
+/** Where the store forgot who had what, everybody was robbed. */
+function forgetful({ struck: { forgot }, workers }: Evidence): readonly Robbed[] {
+  return forgot === undefined ? [] : workers.map((pid) => ({ pid, ...forgot }))
+}
 
 function brokenAlways(cell: Measured, { mayLose }: Scenario): readonly string[] {
   const forbidden = cell.duplicated - cell.duplicatesAllowed
@@ -126,15 +136,14 @@ function brokenPledges(
   { scenario: { promise = {} }, ttlMs, ratePerS }: Evidence,
   isRestart: boolean,
 ): readonly string[] {
-  const { rerunMin = 0, ratioMin = 0, steady } = promise
+  const { ratioMin = 0, steady } = promise
   const usualMaxS = isRestart ? (ttlMs ?? DEFAULTS.workerTtlMs) / 1000 + RESTART_MAX_S : FIRST_START_MAX_S
   const recoveryMaxS = promise.recoveryMaxS ?? usualMaxS
   const isLate = ratePerS > 0 && (cell.recoverySeconds ?? Infinity) > recoveryMaxS
   const isUnsteady = steady !== undefined && (cell.steadySeconds ?? Infinity) > steady.withinS
   return [
     ...(isLate ? [`recovery took more than ${recoveryMaxS} s`] : []),
-    ...(cell.duplicatesAllowed < rerunMin ? ['the fault interrupted nothing'] : []),
-    ...((cell.throughputRatio ?? 1) < ratioMin ? [`less than ${ratioMin * 100} % of the rate before`] : []),
+    ...((cell.throughputRatio ?? 0) < ratioMin ? [`less than ${ratioMin * 100} % of the rate before`] : []),
     ...(isUnsteady ? [`${ratePerS} jobs/s not reached within ${steady.withinS} s`] : []),
   ]
 }

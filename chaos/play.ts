@@ -1,5 +1,6 @@
 // One cell: load, fault, load again, drain, verdict.
 import { unfinished } from './checks/delivery.ts'
+import { hasCaughtUp } from './checks/side.ts'
 import type { Cell } from './cell.ts'
 import { judge } from './judge.ts'
 import { wait } from './scenario.ts'
@@ -8,7 +9,7 @@ import type { Servers } from './servers.ts'
 import { openStage } from './stage.ts'
 import type { Stage } from './stage.ts'
 import type { Program } from './start-process.ts'
-import type { Backend, Census, ChaosSystem, Place } from './system.ts'
+import type { Backend, Census, ChaosSystem, Place, SideFacts } from './system.ts'
 import { OURS } from './systems/catalogue.ts'
 import { flowsThroughRedis } from './through-redis.ts'
 
@@ -29,6 +30,8 @@ const PEER_DRAIN_MAX_MS = { short: 20_000, default: 75_000 }
 const LOOK_MS = 250
 const RESTART_MS = 1_000
 const QUIET_MS = 2_000
+/** A new leader is there after a ttl of the lead, and catches up at once. */
+const TICKS_MAX_MS = 20_000
 
 export async function play({ servers, program, system, backend, scenario, times }: PlayOptions): Promise<Cell> {
   const beganMs = performance.now()
@@ -50,12 +53,14 @@ export async function play({ servers, program, system, backend, scenario, times 
       if (ratePerS > 0) await wait(times.phaseMs)
       if (goThroughRedis) await flowsThroughRedis(stage)
       const toMs = Date.now()
-      const quits = [...stage.workers, ...stage.producers].flatMap(({ hasQuit, pid, lastWords }) =>
-        hasQuit ? [{ pid, words: lastWords }] : [],
-      )
+      const quitters = stage.producers.filter(({ hasQuit }) => hasQuit)
       await Promise.all(stage.producers.map((producer) => producer.stop()))
       const drainMaxMs = isOurs ? DRAIN_MAX_MS : PEER_DRAIN_MAX_MS[scenario.ttl ?? 'short']
       const census = await drain(stage, struck.place ?? place, drainMaxMs, struck.failed)
+      const hasSide = ratePerS > 0 && scenario.mayLose?.[backend] === undefined
+      const side = hasSide ? await settledSide(system, struck.place ?? place, toMs) : undefined
+      // Workers may also end while the rest is drained.
+      quitters.push(...stage.workers.filter(({ hasQuit }) => hasQuit))
       return judge({
         scenario,
         system: system.name,
@@ -64,14 +69,14 @@ export async function play({ servers, program, system, backend, scenario, times 
         books: stage.books(),
         recorded: await system.record?.(struck.place ?? place),
         census,
-        side: scenario.mayLose?.[backend] === undefined ? await system.sideFacts?.(struck.place ?? place) : undefined,
+        side,
         struck,
         workers: stage.workers.map(({ pid }) => pid),
         ttlMs,
         ratePerS,
         load: { fromMs, toMs },
         refused: stage.producers.reduce((sum, { refused }) => sum + refused.length, 0),
-        quits,
+        quits: quitters.map(({ pid, lastWords }) => ({ pid, words: lastWords })),
         seconds: Math.round((performance.now() - beganMs) / 1000),
       })
     } finally {
@@ -101,6 +106,16 @@ async function drain(stage: Stage, place: Place, maxMs: number, failed: readonly
       const census = await system.inspect(place)
       if (census.waiting + census.running === 0 || nowMs > deadlineMs) return census
     }
+    await wait(LOOK_MS)
+  }
+}
+
+/** When every tick that was due by the end of the load has had its turn, or the time is over. */
+async function settledSide(system: ChaosSystem, place: Place, toMs: number): Promise<SideFacts | undefined> {
+  const deadlineMs = performance.now() + TICKS_MAX_MS
+  for (;;) {
+    const facts = await system.sideFacts?.(place)
+    if (facts === undefined || hasCaughtUp(facts, toMs) || performance.now() > deadlineMs) return facts
     await wait(LOOK_MS)
   }
 }

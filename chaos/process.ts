@@ -1,7 +1,7 @@
 // The program of every process of a cell: a worker or a producer of one system, with its part of the books.
 import { uuidv7 } from 'uuidv7'
 import { watchFailpoints } from '../src/runtime/failpoints.ts'
-import { writeLine } from './books.ts'
+import { resultOf, writeLine } from './books.ts'
 import type { ProducerProcessSettings, Said, Settings, Told, WorkerProcessSettings } from './protocol.ts'
 import type { ChaosJob, OpenProducer } from './system.ts'
 import { systemOf } from './systems/catalogue.ts'
@@ -26,11 +26,13 @@ async function work({ system, place, runs, pill, blocker, ...rest }: WorkerProce
   const worker = await (
     await systemOf(system)
   ).openWorker(place, rest, async ({ id, longMs }) => {
-    writeLine(runs, 'start', id, process.pid, Date.now())
+    const startMs = Date.now()
+    writeLine(runs, 'start', id, process.pid, startMs)
     if (id === pill) process.kill(process.pid, 'SIGKILL')
     if (id === blocker) block(longMs)
     else if (longMs > 0) await new Promise((resolve) => setTimeout(resolve, longMs))
     writeLine(runs, 'end', id, process.pid, Date.now())
+    return resultOf({ pid: process.pid, startMs })
   })
   return () => worker.close()
 }

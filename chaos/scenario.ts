@@ -1,5 +1,6 @@
 // What a scenario is: a load, something that is done to it, and what is promised of ours meanwhile.
 import type { Robbed } from './checks/delivery.ts'
+import type { Span } from './checks/pace.ts'
 import type { Stage } from './stage.ts'
 import type { Backend, Place } from './system.ts'
 
@@ -14,6 +15,8 @@ export interface Scenario {
   readonly ratePerS?: number
   /** `default`: that of the system. Absent: `Times.ttlMs`, in every system that has one. */
   readonly ttl?: 'default'
+  /** Somebody is robbed in the middle of a job, or the fault was none; of peers too. */
+  readonly interrupts?: true
   readonly strike: (stage: Stage, times: Times) => Promise<Struck>
   /** What must hold for Millrace beside what holds always. */
   readonly promise?: Pledge
@@ -26,8 +29,6 @@ export interface Pledge {
   readonly recoveryMaxS?: number
   /** Of the rate before. */
   readonly ratioMin?: number
-  /** So many runs were interrupted at the least, or the fault was none. */
-  readonly rerunMin?: number
   /** So much of the offered rate, so soon after the store was back, until the end of the load. */
   readonly steady?: { readonly share: number; readonly withinS: number }
 }
@@ -36,8 +37,10 @@ export interface Struck {
   readonly atMs: number
   /** From here on a new start is expected: the fault is over. */
   readonly backMs: number
-  /** Whose jobs may start again. `all`: the store itself has forgotten who had what. */
-  readonly robbed: readonly Robbed[] | 'all'
+  /** Whose jobs may start again. */
+  readonly robbed: readonly Robbed[]
+  /** The store itself has forgotten who had what: whatever anybody ran in this time may start again. */
+  readonly forgot?: Span
   /** Acknowledged jobs that must end as failed. */
   readonly failed?: readonly string[]
   /** Where the stores are from now on. Absent: where they were. */
@@ -65,5 +68,13 @@ export const TIMES = {
 } as const satisfies Readonly<Record<string, Times>>
 
 export type Pace = keyof typeof TIMES
+
+/** Redis was not there for a ttl or longer, from then to now: alone, it takes nobody for alive; the hybrid has PostgreSQL. */
+export function unheard(backend: Backend, atMs: number, ttlMs: number, sinceMs = atMs): Struck {
+  const backMs = Date.now()
+  // Until everybody has noticed.
+  const forgot = { fromMs: sinceMs, toMs: backMs + ttlMs }
+  return { atMs, backMs, robbed: [], ...(backend === 'redis' && { forgot }) }
+}
 
 export const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

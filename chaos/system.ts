@@ -30,8 +30,8 @@ export interface ChaosSystem {
   /** Schema and queue, once per run. */
   prepare(place: Place): Promise<void>
   openProducer(place: Place): Promise<OpenProducer>
-  /** `run` is the handler: it writes the books and waits `longMs`; it may throw. */
-  openWorker(place: Place, settings: WorkerSettings, run: (job: ChaosJob) => Promise<void>): Promise<OpenWorker>
+  /** `run` is the handler: it writes the books, waits `longMs` and answers its result; it may throw. */
+  openWorker(place: Place, settings: WorkerSettings, run: (job: ChaosJob) => Promise<string>): Promise<OpenWorker>
   /** Looked at from outside, after the load. A job that is only waiting for a time-out of the system is `running`. */
   inspect(place: Place): Promise<Census>
   /** What the system itself has written down of every job. Absent: it keeps no such record. */
@@ -65,6 +65,8 @@ export interface Recorded {
   /** Rows of its audit trail, and those that say `success`. */
   readonly rows: number
   readonly successes: number
+  /** What the handler answered whose run counts. */
+  readonly result: string | null
 }
 
 export interface SideFacts {
@@ -79,6 +81,7 @@ export interface BatchFacts {
   readonly counted: BatchCount
   /** From its jobs, one by one. */
   readonly recounted: BatchCount
+  readonly isSealed: boolean
   readonly isFinished: boolean
   /** Jobs that its end has made. */
   readonly callbacks: number

@@ -1,13 +1,15 @@
 // What became of the jobs: lost, unexpected, run again, run by two at once, finished by the wrong run. Pure functions
 // over the books and what the system itself has written down.
-import { runsById } from '../books.ts'
+import { resultOf, runsById } from '../books.ts'
 import type { Books, Run } from '../books.ts'
 import type { Census, Recorded } from '../system.ts'
 
-/** A process that was robbed of its jobs at some moment: it died, or was away for longer than its ttl. */
+/** A process that was robbed of its jobs: it died, was away for longer than its ttl, or its store forgot what it had. */
 export interface Robbed {
   readonly pid: number
-  readonly atMs: number
+  /** What it had then, and what it began until then, may run again. The same moment where it died. */
+  readonly fromMs: number
+  readonly toMs: number
 }
 
 /** Acknowledged, and by the record of the system not completed. */
@@ -23,8 +25,14 @@ export function unfinished(books: Books): readonly string[] {
 }
 
 /** Of the unfinished, those that the system still has: it waits for a time-out of its own, or has given up on them. */
-export function stillThere(missing: number, { waiting, running, failed }: Census): number {
-  return Math.min(missing, waiting + running + failed)
+export function stillThere(missing: readonly string[], recorded: readonly Recorded[]): number {
+  const there = new Set(recorded.flatMap(({ id, status }) => (status === 'completed' ? [] : [id])))
+  return missing.filter((id) => there.has(id)).length
+}
+
+/** The same of a system that keeps no record: by number, without those that had to fail. */
+export function stillCounted(missing: number, { waiting, running, failed }: Census, expectedFailed: number): number {
+  return Math.min(missing, waiting + running + Math.max(failed - expectedFailed, 0))
 }
 
 /** Run or recorded, and never asked for. */
@@ -42,8 +50,7 @@ export interface Again {
 
 export function startedAgain(books: Books, robbed: readonly Robbed[]): Again {
   const again = [...runsById(books.runs)].filter(([, runs]) => runs.length > 1)
-  const mayRepeat = (run: Run): boolean => robbed.some((one) => hadAt(run, one))
-  const isAllowed = (runs: readonly Run[]): boolean => runs.slice(0, -1).every(mayRepeat)
+  const isAllowed = (runs: readonly Run[]): boolean => runs.slice(0, -1).every((run) => mayRepeat(run, robbed))
   return {
     allowed: again.flatMap(([id, runs]) => (isAllowed(runs) ? [id] : [])),
     forbidden: again.flatMap(([id, runs]) => (isAllowed(runs) ? [] : [id])),
@@ -55,7 +62,7 @@ export function overlapping(books: Books, robbed: readonly Robbed[]): readonly s
   return [...runsById(books.runs)].flatMap(([id, runs]) =>
     runs.some((run, index) => {
       const next = runs[index + 1]
-      return next !== undefined && next.startMs < (run.endMs ?? Infinity) && !robbed.some((one) => hadAt(run, one))
+      return next !== undefined && next.startMs < (run.endMs ?? Infinity) && !mayRepeat(run, robbed)
     })
       ? [id]
       : [],
@@ -63,18 +70,31 @@ export function overlapping(books: Books, robbed: readonly Robbed[]): readonly s
 }
 
 /**
- * Completed without exactly one success in its trail, or started more often than its trail has rows for. A store that
- * was allowed to forget may have forgotten rows, so there only the successes count.
+ * Completed without exactly one success in its trail, with the result of a run that another had overtaken or that nobody
+ * knows, or started more often than its trail has rows for. A store that was allowed to forget may have forgotten rows.
  */
 export function stale(books: Books, recorded: readonly Recorded[], mayForget = false): readonly string[] {
-  const runs = mayForget ? new Map<string, readonly Run[]>() : runsById(books.runs)
-  return recorded.flatMap(({ id, status, rows, successes }) => {
-    const isTwice = status === 'completed' && successes !== 1
-    return isTwice || (runs.get(id)?.length ?? 0) > rows ? [id] : []
+  const byId = runsById(books.runs)
+  return recorded.flatMap(({ id, status, rows, successes, result }) => {
+    const runs = byId.get(id) ?? []
+    const isWrong = status === 'completed' && (successes !== 1 || !isOfOwner(runs, result))
+    return isWrong || (!mayForget && runs.length > rows) ? [id] : []
   })
 }
 
-/** It began before the robbery. Where it ended by then, its report may still have been on the way. */
-function hadAt(run: Run, { pid, atMs }: Robbed): boolean {
-  return run.pid === pid && run.startMs <= atMs
+/** Whether this is the result of a run before whose end no other had started. */
+function isOfOwner(runs: readonly Run[], result: string | null): boolean {
+  const index = runs.findLastIndex((run) => resultOf(run) === result)
+  const next = runs[index + 1]
+  return index >= 0 && (next === undefined || next.startMs >= (runs[index]!.endMs ?? -Infinity))
+}
+
+/** A report may be on the way for so long after the end of a run. */
+const REPORT_MS = 1_000
+
+/** Whether a run may be followed by another: its process was robbed while it ran, or while its report was on the way. */
+export function mayRepeat(run: Run, robbed: readonly Robbed[]): boolean {
+  return robbed.some(
+    ({ pid, fromMs, toMs }) => run.pid === pid && run.startMs <= toMs && (run.endMs ?? Infinity) >= fromMs - REPORT_MS,
+  )
 }

@@ -1,6 +1,7 @@
 // Jobs of one group run one at a time, in the order in which they were enqueued.
 import { runsById } from '../books.ts'
 import type { Books } from '../books.ts'
+import { mayRepeat } from './delivery.ts'
 import type { Robbed } from './delivery.ts'
 
 /** Jobs that started before an earlier one of their group had ended. */
@@ -13,9 +14,8 @@ export function outOfOrder(books: Books, robbed: readonly Robbed[]): readonly st
     // Whoever asked was not told that it is stored: it has no place in the order.
     if (group === undefined || !books.acked.has(id) || first === undefined) continue
     const before = runs.get(lastOf.get(group) ?? '') ?? []
-    const isRobbed = (pid: number): boolean => robbed.some((one) => one.pid === pid)
     // A run that lost its job may go on beside the next one; what counts is the one that owned it.
-    const held = before.filter(({ pid }, index) => index === before.length - 1 || !isRobbed(pid))
+    const held = before.filter((run, index) => index === before.length - 1 || !mayRepeat(run, robbed))
     if (held.some(({ startMs, endMs }) => first.startMs < (endMs ?? startMs))) wrong.push(id)
     lastOf.set(group, id)
   }

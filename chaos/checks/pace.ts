@@ -20,18 +20,31 @@ export function firstStartMs({ asked, runs }: Books, backMs: number): number | n
   return fresh.length === 0 ? null : Math.min(...fresh.map(({ startMs }) => startMs)) - backMs
 }
 
-/** From a robbery to the last start of a job whose run it interrupted. Null: nothing was interrupted. */
-export function lastRestartMs({ runs }: Books, robbed: readonly Robbed[]): number | null {
-  const waits = [...runsById(runs).values()].flatMap((of) =>
-    of.flatMap((run, index) => {
-      const thief = robbed.find(
-        ({ pid, atMs }) => pid === run.pid && run.startMs <= atMs && (run.endMs ?? Infinity) > atMs,
-      )
+export interface Restarts {
+  /** Runs that were under way when their process was robbed. */
+  readonly interrupted: number
+  /** From a robbery to the last start of a job that it took away. Null: none started again. */
+  readonly lastMs: number | null
+  /** Jobs that were interrupted and have not come to their end since. */
+  readonly never: readonly string[]
+}
+
+export function restartsOf({ runs }: Books, robbed: readonly Robbed[]): Restarts {
+  const waits: number[] = []
+  const never: string[] = []
+  let interrupted = 0
+  for (const [id, of] of runsById(runs)) {
+    for (const [index, run] of of.entries()) {
+      const { startMs, endMs = Infinity } = run
+      const robbery = robbed.find(({ pid, fromMs, toMs }) => pid === run.pid && startMs <= toMs && endMs > fromMs)
+      if (robbery === undefined) continue
+      if (startMs <= robbery.fromMs) interrupted += 1
       const next = of[index + 1]
-      return thief === undefined || next === undefined ? [] : [next.startMs - thief.atMs]
-    }),
-  )
-  return waits.length === 0 ? null : Math.max(...waits)
+      if (next !== undefined) waits.push(next.startMs - robbery.fromMs)
+      else if (run.endMs === undefined) never.push(id)
+    }
+  }
+  return { interrupted, lastMs: waits.length === 0 ? null : Math.max(...waits), never }
 }
 
 const STEP_MS = 250

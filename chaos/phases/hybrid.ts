@@ -14,6 +14,7 @@ export const HYBRID_SCENARIOS: readonly Scenario[] = [
     says: 'the relay dies after it has minted a token in PostgreSQL and before it reaches Redis',
     backends: ['hybrid'],
     peers: 'never',
+    interrupts: true,
     async strike(stage) {
       // It was the first, so it leads.
       const victim = stage.workers[0]!
@@ -23,9 +24,8 @@ export const HYBRID_SCENARIOS: readonly Scenario[] = [
       const atMs = Date.now()
       await onlyInPostgres(stage)
       await stage.startWorker()
-      return { atMs, backMs: Date.now(), robbed: [{ pid: victim.pid, atMs }] }
+      return { atMs, backMs: Date.now(), robbed: [{ pid: victim.pid, fromMs: atMs, toMs: atMs }] }
     },
-    promise: { rerunMin: 1 },
   },
   {
     name: 'producer-killed',

@@ -1,5 +1,5 @@
 // What happens to the network between the processes and their stores: slow, silent, broken, answers lost.
-import { wait } from '../scenario.ts'
+import { unheard, wait } from '../scenario.ts'
 import type { Scenario } from '../scenario.ts'
 import type { Link } from '../link.ts'
 import type { Stage } from '../stage.ts'
@@ -45,8 +45,10 @@ export const LINK_SCENARIOS: readonly Scenario[] = [
       link.postgres?.blackhole(false)
       link.redis?.blackhole(false)
       // What it had begun until it noticed is given to others.
-      return { atMs, backMs: Date.now(), robbed: [{ pid, atMs: Date.now() }] }
+      const backMs = Date.now()
+      return { atMs, backMs, robbed: [{ pid, fromMs: atMs, toMs: backMs }] }
     },
+    interrupts: true,
     promise: { recoveryMaxS: 10 },
   },
   {
@@ -59,8 +61,7 @@ export const LINK_SCENARIOS: readonly Scenario[] = [
       each(stage, ({ redis }) => redis!.deafen(true))
       await wait(ttlMs)
       each(stage, ({ redis }) => redis!.deafen(false))
-      const robbed = stage.place.backend === 'redis' ? 'all' : []
-      return { atMs, backMs: Date.now(), robbed }
+      return unheard(stage.place.backend, atMs, ttlMs)
     },
     promise: TOLERANT,
   },

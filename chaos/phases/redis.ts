@@ -3,8 +3,8 @@
 import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { startReplicaOf } from '../../tests/support/redis-replica.ts'
-import { wait } from '../scenario.ts'
-import type { Scenario, Struck } from '../scenario.ts'
+import { unheard, wait } from '../scenario.ts'
+import type { Scenario } from '../scenario.ts'
 import type { Stage } from '../stage.ts'
 
 const ON_REDIS = ['redis', 'hybrid'] as const
@@ -12,11 +12,7 @@ const FORGETS = 'Redis alone keeps what Redis keeps'
 const REACTION_S = 5
 const LONG_JOBS = 60
 const LONG_MS = 1_000
-
-/** Redis alone has then forgotten who had what; in the hybrid PostgreSQL knows. */
-function forgotten({ place }: Stage, atMs: number): Struck {
-  return { atMs, backMs: Date.now(), robbed: place.backend === 'redis' ? 'all' : [] }
-}
+const GONE_TTLS = 1.2
 
 /** More long jobs than there are slots: others wait behind them. */
 async function crowd({ enqueue }: Stage): Promise<void> {
@@ -30,11 +26,11 @@ export const REDIS_SCENARIOS: readonly Scenario[] = [
     says: 'FLUSHALL while jobs wait',
     backends: ON_REDIS,
     peers: 'usual',
-    async strike(stage) {
+    async strike(stage, { ttlMs }) {
       await crowd(stage)
       const atMs = Date.now()
       await stage.servers.redis.command('FLUSHALL')
-      return forgotten(stage, atMs)
+      return unheard(stage.place.backend, atMs, ttlMs)
     },
     promise: { recoveryMaxS: REACTION_S },
     mayLose: { redis: `${FORGETS}: FLUSHALL empties it` },
@@ -56,11 +52,11 @@ export const REDIS_SCENARIOS: readonly Scenario[] = [
     says: 'Redis gets SIGKILL while jobs wait, and comes back without data',
     backends: ON_REDIS,
     peers: 'usual',
-    async strike(stage) {
+    async strike(stage, { ttlMs }) {
       await crowd(stage)
       const atMs = Date.now()
       await stage.servers.redis.restart({ keepData: false })
-      return forgotten(stage, atMs)
+      return unheard(stage.place.backend, atMs, ttlMs)
     },
     promise: { recoveryMaxS: REACTION_S },
     mayLose: { redis: `${FORGETS}: its data was removed` },
@@ -70,8 +66,9 @@ export const REDIS_SCENARIOS: readonly Scenario[] = [
     says: 'Redis gets SIGKILL and comes back with the data of a second before',
     backends: ON_REDIS,
     peers: 'usual',
-    async strike(stage) {
+    async strike(stage, { ttlMs }) {
       const { redis } = stage.servers
+      const sinceMs = Date.now()
       const [data, copy] = [join(redis.dir, 'appendonlydir'), join(redis.dir, 'old')]
       rmSync(copy, { recursive: true, force: true })
       cpSync(data, copy, { recursive: true })
@@ -81,7 +78,7 @@ export const REDIS_SCENARIOS: readonly Scenario[] = [
       rmSync(data, { recursive: true })
       cpSync(copy, data, { recursive: true })
       await redis.restart()
-      return forgotten(stage, atMs)
+      return unheard(stage.place.backend, atMs, ttlMs, sinceMs)
     },
     promise: { recoveryMaxS: REACTION_S },
     mayLose: { redis: `${FORGETS}: what came after the snapshot is gone` },
@@ -91,8 +88,9 @@ export const REDIS_SCENARIOS: readonly Scenario[] = [
     says: 'a replica takes over that has missed the last second',
     backends: ON_REDIS,
     peers: 'usual',
-    async strike(stage) {
+    async strike(stage, { ttlMs }) {
       const replica = await startReplicaOf(stage.servers.redis)
+      const sinceMs = Date.now()
       await replica.promote()
       await wait(1_000)
       const atMs = Date.now()
@@ -101,24 +99,23 @@ export const REDIS_SCENARIOS: readonly Scenario[] = [
         link.redis!.resetAll()
       }
       const place = { ...stage.place, redis: replica.url }
-      return { ...forgotten(stage, atMs), place, close: () => replica.stop() }
+      return { ...unheard(stage.place.backend, atMs, ttlMs, sinceMs), place, close: () => replica.stop() }
     },
     promise: { recoveryMaxS: REACTION_S },
     mayLose: { redis: `${FORGETS}: the replica had not heard of it` },
   },
   {
     name: 'redis-gone',
-    says: 'Redis is killed, away for a phase, and comes back empty (hybrid) or with its log (Redis alone)',
+    says: 'Redis is killed, away for longer than a ttl, and comes back empty (hybrid) or with its log (Redis alone)',
     backends: ON_REDIS,
     peers: 'usual',
-    async strike({ servers, place }, { phaseMs }) {
+    async strike({ servers, place: { backend } }, { phaseMs, ttlMs }) {
       const atMs = Date.now()
       await servers.redis.kill()
-      await wait(phaseMs)
-      await servers.redis.restart({ keepData: place.backend === 'redis' })
-      const backMs = Date.now()
-      // Away for longer than a ttl: nobody could say that he is alive.
-      return { atMs, backMs, robbed: place.backend === 'redis' ? 'all' : [] }
+      // Nobody could say that he is alive.
+      await wait(Math.max(phaseMs, ttlMs * GONE_TTLS))
+      await servers.redis.restart({ keepData: backend === 'redis' })
+      return unheard(backend, atMs, ttlMs)
     },
     promise: { recoveryMaxS: REACTION_S },
   },

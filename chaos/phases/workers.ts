@@ -1,5 +1,6 @@
 // What happens to workers: killed, stopped, blocked, poisoned.
 import { until } from '../../tests/postgres/faults/until.ts'
+import type { Robbed } from '../checks/delivery.ts'
 import { wait } from '../scenario.ts'
 import type { Scenario, Struck } from '../scenario.ts'
 import type { Stage } from '../stage.ts'
@@ -19,7 +20,12 @@ async function killOne({ workers, startWorker, ...stage }: Stage): Promise<Struc
   victim.signal('SIGKILL')
   const atMs = Date.now()
   await startWorker()
-  return { atMs, backMs: Date.now(), robbed: [{ pid: victim.pid, atMs }] }
+  return { atMs, backMs: Date.now(), robbed: [{ pid: victim.pid, fromMs: atMs, toMs: atMs }] }
+}
+
+function robbedNow(pid: number): Robbed {
+  const nowMs = Date.now()
+  return { pid, fromMs: nowMs, toMs: nowMs }
 }
 
 /** Until this process is in the middle of a job that has just begun. */
@@ -47,7 +53,8 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     peers: 'usual',
     ttl: 'default',
     strike: killOne,
-    promise: { recoveryMaxS: 15, rerunMin: 1 },
+    interrupts: true,
+    promise: { recoveryMaxS: 15 },
   },
   {
     name: 'kill-worker-short-ttl',
@@ -55,7 +62,8 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     backends: EVERYWHERE,
     peers: 'usual',
     strike: killOne,
-    promise: { recoveryMaxS: 6, rerunMin: 1 },
+    interrupts: true,
+    promise: { recoveryMaxS: 6 },
   },
   {
     name: 'repeated-kill',
@@ -63,19 +71,20 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     backends: EVERYWHERE,
     peers: 'usual',
     async strike({ workers, startWorker }, { phaseMs }) {
-      const robbed: { pid: number; atMs: number }[] = []
+      const robbed: Robbed[] = []
       for (const endMs = Date.now() + 2 * phaseMs; robbed.length === 0 || Date.now() < endMs;) {
         const victim = workers.at(-1)!
         victim.signal('SIGKILL')
-        robbed.push({ pid: victim.pid, atMs: Date.now() })
+        robbed.push(robbedNow(victim.pid))
         await wait(RESTART_MS)
         await startWorker()
         await wait(KILL_EVERY_MS - RESTART_MS)
       }
-      return { atMs: robbed[0]!.atMs, backMs: Date.now(), robbed }
+      return { atMs: robbed[0]!.fromMs, backMs: Date.now(), robbed }
     },
     // A job that was in two killed processes waits as its retry policy says, and then runs alone.
-    promise: { recoveryMaxS: 20, rerunMin: 1 },
+    interrupts: true,
+    promise: { recoveryMaxS: 20 },
   },
   {
     name: 'worker-stopped',
@@ -89,9 +98,9 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
       const atMs = Date.now()
       await wait(2 * ttlMs)
       victim.signal('SIGCONT')
-      return { atMs, backMs: Date.now(), robbed: [{ pid: victim.pid, atMs }] }
+      return { atMs, backMs: Date.now(), robbed: [{ pid: victim.pid, fromMs: atMs, toMs: atMs }] }
     },
-    promise: { rerunMin: 1 },
+    interrupts: true,
   },
   {
     name: 'loop-blocked',
@@ -121,7 +130,7 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
 async function poison(stage: Stage): Promise<Struck> {
   const { workers, pill } = stage
   const atMs = Date.now()
-  const robbed: { pid: number; atMs: number }[] = []
+  const robbed: Robbed[] = []
   await stage.enqueue({ id: pill, longMs: 0 })
   for (let count = 0; count < GOOD_JOBS; count++) await stage.enqueue({ longMs: 100 })
   const deadlineMs = Date.now() + POISON_MAX_MS
@@ -129,7 +138,7 @@ async function poison(stage: Stage): Promise<Struck> {
   while (Date.now() < deadlineMs && robbed.length < DEATHS_MAX) {
     for (const { pid } of workers.filter(({ isAlive, pid }) => !isAlive && !seen.has(pid))) {
       seen.add(pid)
-      robbed.push({ pid, atMs: Date.now() })
+      robbed.push(robbedNow(pid))
       await stage.startWorker()
     }
     const { waiting, running } = await stage.system.inspect(stage.place)

@@ -62,7 +62,8 @@ export const bullmq: ChaosSystem = {
     const bull = await loadPeer<BullMq>('bullmq')
     const lock = ttlMs !== undefined && { lockDuration: ttlMs, stalledInterval: ttlMs / CHECKS_PER_LOCK }
     const options = { connection: connectionOf(place), concurrency, maxStalledCount: STALLS_MAX, ...lock }
-    const worker = new bull.Worker(QUEUE, ({ data }) => run(data), options, backendOf(bull, place))
+    const processor = async ({ data }: { readonly data: ChaosJob }): Promise<void> => void (await run(data))
+    const worker = new bull.Worker(QUEUE, processor, options, backendOf(bull, place))
     return await ready(worker)
   },
 

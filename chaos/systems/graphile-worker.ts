@@ -56,7 +56,7 @@ export const graphileWorker: ChaosSystem = {
       concurrency,
       noHandleSignals: true,
       parsedCronItems: [],
-      taskList: { [TASK]: run },
+      taskList: { [TASK]: async (job: ChaosJob) => void (await run(job)) },
     })
     let isClosing = false
     // A runner that gives up resolves all the same. Its own command line then ends, for somebody to start it again.

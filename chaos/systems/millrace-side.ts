@@ -2,6 +2,7 @@
 import { defineJob } from '../../src/index.ts'
 import type { Client, Job, Millrace } from '../../src/index.ts'
 import type { BatchFacts, SideFacts } from '../system.ts'
+import { PAGE, jobsIn } from './millrace-jobs.ts'
 
 export const SIDE_QUEUE = 'side'
 
@@ -10,7 +11,6 @@ const TICK_MS = 1_000
 const CATCH_UP = 100
 const BATCH_EVERY_MS = 500
 const BATCH_SIZE = 10
-const PAGE = 200
 
 const member = defineJob({ name: 'member', queue: SIDE_QUEUE, run: () => null })
 const tick = defineJob({ name: 'tick', queue: SIDE_QUEUE, run: () => null })
@@ -48,7 +48,8 @@ export async function openSideLoad(mill: SideClient): Promise<{ close(): Promise
 }
 
 export async function sideFacts(mill: Millrace): Promise<SideFacts> {
-  const jobs = await allJobs(mill)
+  const jobs: Job[] = []
+  for await (const job of jobsIn(mill, SIDE_QUEUE)) jobs.push(job)
   const callbacks = jobs.flatMap(
     ({ name, payload }) => (name === done.name ? [(payload as { batch: string }).batch] : []), // made above
   )
@@ -65,27 +66,17 @@ async function batchesOf(
   let cursor: string | undefined
   do {
     const page = await mill.batches.list({ limit: PAGE, ...(cursor !== undefined && { cursor }) })
-    for (const { id, name, progress, finishedAt } of page.items) {
+    for (const { id, name, progress, sealed, finishedAt } of page.items) {
       const own = jobs.filter(({ batch }) => batch === id)
       found.push({
         name,
         counted: { total: progress.total, completed: progress.completed },
         recounted: { total: own.length, completed: own.filter(({ status }) => status === 'completed').length },
+        isSealed: sealed,
         isFinished: finishedAt !== null,
         callbacks: callbacks.filter((batch) => batch === name).length,
       })
     }
-    cursor = page.nextCursor
-  } while (cursor !== undefined)
-  return found
-}
-
-async function allJobs(mill: Millrace): Promise<readonly Job[]> {
-  const found: Job[] = []
-  let cursor: string | undefined
-  do {
-    const page = await mill.jobs.list({ queue: SIDE_QUEUE }, { limit: PAGE, ...(cursor !== undefined && { cursor }) })
-    found.push(...page.items)
     cursor = page.nextCursor
   } while (cursor !== undefined)
   return found

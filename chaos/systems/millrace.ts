@@ -3,6 +3,7 @@ import pg from 'pg'
 import { booksOf } from '../../tests/redis/faults/books.ts'
 import { createMillrace, defineJob, fixed } from '../../src/index.ts'
 import type { JobStatus, Millrace, StoreOptions } from '../../src/index.ts'
+import { jobsIn } from './millrace-jobs.ts'
 import { SIDE_JOBS, SIDE_QUEUE, openSideLoad, sideFacts } from './millrace-side.ts'
 import type { Census, ChaosJob, ChaosSystem, Place, Recorded } from '../system.ts'
 
@@ -47,8 +48,7 @@ export const millrace: ChaosSystem = {
     }
   },
   sideFacts: (place) => look(place, sideFacts),
-  record: (place) =>
-    place.postgres === undefined ? look(place, (mill) => booksOf(mill, QUEUE)) : recordOfPostgres(place.postgres),
+  record: (place) => (place.postgres === undefined ? look(place, recordOf) : recordOfPostgres(place.postgres)),
 }
 
 async function look<Seen>(place: Place, see: (mill: Millrace) => Promise<Seen>): Promise<Seen> {
@@ -60,7 +60,7 @@ async function look<Seen>(place: Place, see: (mill: Millrace) => Promise<Seen>):
   }
 }
 
-function open(place: Place, run: (job: ChaosJob) => Promise<void> = () => Promise.resolve()) {
+function open(place: Place, run: (job: ChaosJob) => Promise<string> = () => Promise.resolve('')) {
   const plain = defineJob({
     name: KIND,
     queue: QUEUE,
@@ -88,18 +88,28 @@ async function censusOf(mill: Millrace): Promise<Census> {
   }
 }
 
+async function recordOf(mill: Millrace): Promise<readonly Recorded[]> {
+  const results = new Map<string, unknown>()
+  for await (const { id, result } of jobsIn(mill, QUEUE)) results.set(id, result)
+  return (await booksOf(mill, QUEUE)).map((one) => ({ ...one, result: textOrNull(results.get(one.id)) }))
+}
+
+function textOrNull(result: unknown): string | null {
+  return typeof result === 'string' ? result : null
+}
+
 async function recordOfPostgres(url: string): Promise<readonly Recorded[]> {
   const client = new pg.Client(url)
   await client.connect()
   try {
-    const { rows } = await client.query<Recorded>(
-      `select r.id::text, r.status, count(l.id) filter (where l.status = 'success')::int as successes,
-         count(l.id)::int as rows
+    const { rows } = await client.query<Recorded & { readonly result: unknown }>(
+      `select r.id::text, r.status, r.result::text::json as result,
+         count(l.id) filter (where l.status = 'success')::int as successes, count(l.id)::int as rows
        from millrace.job_records r left join millrace.job_logs l on l.job_id = r.id
-       where r.queue_name = $1 group by 1, 2`,
+       where r.queue_name = $1 group by r.id, r.status, r.result::text`,
       [QUEUE],
     )
-    return rows
+    return rows.map((row) => ({ ...row, result: textOrNull(row.result) }))
   } finally {
     await client.end()
   }

@@ -3,19 +3,24 @@
 import { describe, expect, test } from 'vitest'
 import { booksOf } from '../../chaos/books.ts'
 import type { Books } from '../../chaos/books.ts'
-import { lostByRecord, overlapping, stale, startedAgain, stillThere } from '../../chaos/checks/delivery.ts'
-import { unexpected, unfinished } from '../../chaos/checks/delivery.ts'
+import { lostByRecord, overlapping, stale, startedAgain, stillCounted } from '../../chaos/checks/delivery.ts'
+import { stillThere, unexpected, unfinished } from '../../chaos/checks/delivery.ts'
+import type { Robbed } from '../../chaos/checks/delivery.ts'
 import { outOfOrder } from '../../chaos/checks/order.ts'
-import { miscounted, wrongTicks } from '../../chaos/checks/side.ts'
-import { endsPerSecond, firstStartMs, lastRestartMs, steadyAfterMs } from '../../chaos/checks/pace.ts'
+import { hasCaughtUp, miscounted, wrongTicks } from '../../chaos/checks/side.ts'
+import { endsPerSecond, firstStartMs, restartsOf, steadyAfterMs } from '../../chaos/checks/pace.ts'
 
 const LEDGER = ['asked a 1', 'acked a 2', 'asked b 3', 'acked b 4', 'asked c 5']
 const RUNS = ['start a 7 10', 'end a 7 20', 'start b 8 11', 'end b 8 21']
 const RECORD = { status: 'completed', rows: 1, successes: 1 }
 const RECORDED = [
-  { id: 'a', ...RECORD },
-  { id: 'b', ...RECORD },
+  { id: 'a', ...RECORD, result: '7 10' },
+  { id: 'b', ...RECORD, result: '8 11' },
 ]
+
+function died(pid: number, atMs: number): Robbed {
+  return { pid, fromMs: atMs, toMs: atMs }
+}
 
 function books(runs: readonly string[] = RUNS, ledger: readonly string[] = LEDGER): Books {
   return booksOf(ledger, runs)
@@ -46,13 +51,19 @@ describe('lost and unexpected', () => {
   })
 
   test('what the system still has is stuck and not lost', () => {
-    expect(stillThere(5, { waiting: 1, running: 2, failed: 0, completed: null })).toBe(3)
-    expect(stillThere(1, { waiting: 1, running: 2, failed: 0, completed: null })).toBe(1)
+    expect(stillThere(['a', 'b', 'c'], [{ ...RECORDED[0]!, status: 'running' }, RECORDED[1]!])).toBe(1)
+    expect(stillCounted(5, { waiting: 1, running: 2, failed: 0, completed: null }, 0)).toBe(3)
+    expect(stillCounted(1, { waiting: 1, running: 2, failed: 0, completed: null }, 0)).toBe(1)
+  })
+
+  test('a job that had to fail does not stand for one that is lost', () => {
+    expect(stillCounted(1, { waiting: 0, running: 0, failed: 1, completed: null }, 1)).toBe(0)
+    expect(stillCounted(1, { waiting: 0, running: 0, failed: 0, completed: null }, 1)).toBe(0)
   })
 
   test('a job that nobody asked for is found in the runs and in the record', () => {
     expect(unexpected(books([...RUNS, 'start x 7 30']))).toEqual(['x'])
-    expect(unexpected(books(), [{ id: 'y', ...RECORD }])).toEqual(['y'])
+    expect(unexpected(books(), [{ ...RECORDED[0]!, id: 'y' }])).toEqual(['y'])
   })
 })
 
@@ -60,24 +71,38 @@ describe('duplicates', () => {
   const twice = books([...RUNS, 'start b 9 100', 'end b 9 101'])
 
   test('a second start is allowed when the process that had the job was robbed of it, and only then', () => {
-    expect(startedAgain(twice, [{ pid: 8, atMs: 15 }])).toEqual({ allowed: ['b'], forbidden: [] })
+    expect(startedAgain(twice, [died(8, 15)])).toEqual({ allowed: ['b'], forbidden: [] })
     expect(startedAgain(twice, [])).toEqual({ allowed: [], forbidden: ['b'] })
-    expect(startedAgain(twice, [{ pid: 7, atMs: 15 }])).toEqual({ allowed: [], forbidden: ['b'] })
-    expect(startedAgain(twice, [{ pid: 8, atMs: 5 }])).toEqual({ allowed: [], forbidden: ['b'] })
+    expect(startedAgain(twice, [died(7, 15)])).toEqual({ allowed: [], forbidden: ['b'] })
+    expect(startedAgain(twice, [died(8, 5)])).toEqual({ allowed: [], forbidden: ['b'] })
+    expect(startedAgain(twice, [{ pid: 8, fromMs: 5, toMs: 12 }])).toEqual({ allowed: ['b'], forbidden: [] })
+  })
+
+  test('a report may be on the way when its process dies, and not for longer than a second', () => {
+    expect(startedAgain(twice, [died(8, 900)])).toEqual({ allowed: ['b'], forbidden: [] })
+    expect(startedAgain(twice, [died(8, 1_100)])).toEqual({ allowed: [], forbidden: ['b'] })
   })
 
   test('two runs at once are an overlap unless the first was robbed', () => {
     const both = books([...RUNS, 'start b 9 15', 'end b 9 30'])
     expect(overlapping(both, [])).toEqual(['b'])
-    expect(overlapping(both, [{ pid: 8, atMs: 12 }])).toEqual([])
+    expect(overlapping(both, [died(8, 12)])).toEqual([])
     expect(overlapping(twice, [])).toEqual([])
   })
 
   test('a job that succeeded twice, or ran without a row in its trail, has had a stale result', () => {
     expect(stale(books(), RECORDED)).toEqual([])
-    expect(stale(books(), [{ id: 'a', ...RECORD, rows: 2, successes: 2 }])).toEqual(['a'])
+    expect(stale(books(), [{ ...RECORDED[0]!, rows: 2, successes: 2 }])).toEqual(['a'])
     expect(stale(twice, RECORDED)).toEqual(['b'])
     expect(stale(twice, RECORDED, true)).toEqual([])
+  })
+
+  test('a result of a run that another had overtaken, or of no run at all, is stale', () => {
+    const overtaken = books(['start a 7 10', 'start a 9 15', 'end a 7 20', 'end a 9 30'])
+    const record = { id: 'a', ...RECORD, rows: 2 }
+    expect(stale(overtaken, [{ ...record, result: '9 15' }])).toEqual([])
+    expect(stale(overtaken, [{ ...record, result: '7 10' }])).toEqual(['a'])
+    expect(stale(overtaken, [{ ...record, result: null }])).toEqual(['a'])
   })
 })
 
@@ -95,7 +120,8 @@ describe('order', () => {
 
   test('the next of a group may begin beside a run that was robbed of its job', () => {
     const zombie = ['start a 7 10', 'start a 8 40', 'end a 8 41', 'start b 8 42', 'end a 7 50', 'end b 8 51']
-    expect(outOfOrder(books(zombie, ledger), [{ pid: 7, atMs: 20 }])).toEqual([])
+    expect(outOfOrder(books(zombie, ledger), [died(7, 20)])).toEqual([])
+    expect(outOfOrder(books(zombie, ledger), [died(7, 5)])).toEqual(['b'])
     expect(outOfOrder(books(zombie, ledger), [])).toEqual(['b'])
   })
 })
@@ -110,8 +136,30 @@ describe('pace', () => {
     expect(firstStartMs(books(), 3)).toBe(8)
     expect(firstStartMs(books(), 6)).toBeNull()
     const again = books(['start a 7 10', 'start b 7 11', 'end b 7 12', 'start a 8 4000'])
-    expect(lastRestartMs(again, [{ pid: 7, atMs: 15 }])).toBe(3985)
-    expect(lastRestartMs(again, [{ pid: 8, atMs: 15 }])).toBeNull()
+    expect(restartsOf(again, [died(7, 15)])).toEqual({ interrupted: 1, lastMs: 3985, never: [] })
+    expect(restartsOf(again, [died(8, 15)])).toEqual({ interrupted: 0, lastMs: null, never: [] })
+  })
+
+  test('an interrupted run that nobody repeats is told', () => {
+    const dead = books(['start a 7 10', 'start b 8 11', 'end b 8 21'])
+    expect(restartsOf(dead, [died(7, 15)])).toEqual({ interrupted: 1, lastMs: null, never: ['a'] })
+    expect(restartsOf(dead, [died(8, 15)])).toEqual({ interrupted: 1, lastMs: null, never: [] })
+  })
+
+  test('who is cut off for a while may lose what it had and what it begins meanwhile, from the first moment on', () => {
+    const away = books([
+      'start a 7 10',
+      'end a 7 200',
+      'start b 7 300',
+      'end b 7 310',
+      'start a 8 4000',
+      'start b 8 4100',
+    ])
+    expect(restartsOf(away, [{ pid: 7, fromMs: 100, toMs: 9_000 }])).toEqual({
+      interrupted: 1,
+      lastMs: 4_000,
+      never: [],
+    })
   })
 
   test('a rate counts as reached when it is kept to the end of the load', () => {
@@ -127,10 +175,11 @@ describe('pace', () => {
 
 describe('beside the load', () => {
   const count = { total: 10, completed: 10 }
-  const right = { name: 'x', counted: count, recounted: count, isFinished: true, callbacks: 1 }
+  const right = { name: 'x', counted: count, recounted: count, isSealed: true, isFinished: true, callbacks: 1 }
 
   test('a batch is wrong when its counters differ from its jobs or its callback did not come once', () => {
-    expect(miscounted([right, { ...right, isFinished: false, callbacks: 0 }])).toEqual([])
+    expect(miscounted([right, { ...right, isSealed: false, isFinished: false, callbacks: 0 }])).toEqual([])
+    expect(miscounted([{ ...right, isFinished: false, callbacks: 0 }])).toEqual(['x'])
     expect(miscounted([{ ...right, recounted: { total: 10, completed: 9 } }])).toEqual(['x'])
     expect(miscounted([{ ...right, recounted: { total: 11, completed: 10 } }])).toEqual(['x'])
     expect(miscounted([{ ...right, callbacks: 0 }])).toEqual(['x'])
@@ -138,9 +187,20 @@ describe('beside the load', () => {
   })
 
   test('a tick that fired twice or not at all is wrong', () => {
-    expect(wrongTicks([3_000, 1_000, 2_000], 1_000)).toBe(0)
-    expect(wrongTicks([1_000, 2_000, 2_000], 1_000)).toBe(1)
-    expect(wrongTicks([1_000, 4_000], 1_000)).toBe(2)
-    expect(wrongTicks([], 1_000)).toBe(0)
+    const load = { fromMs: 1_200, toMs: 3_900 }
+    expect(wrongTicks([3_000, 1_000, 2_000], 1_000, load)).toBe(0)
+    expect(wrongTicks([1_000, 2_000, 2_000, 3_000], 1_000, load)).toBe(1)
+    expect(wrongTicks([1_000, 4_000], 1_000, load)).toBe(2)
+  })
+
+  test('a schedule that never fires, begins late or stops for good is wrong', () => {
+    const load = { fromMs: 1_200, toMs: 9_900 }
+    expect(wrongTicks([], 1_000, load)).toBe(8)
+    expect(wrongTicks([1_000, 2_000, 3_000], 1_000, load)).toBe(6)
+    expect(wrongTicks([7_000, 8_000, 9_000], 1_000, load)).toBe(5)
+    const facts = { batches: [], tickEveryMs: 1_000 }
+    expect(hasCaughtUp({ ...facts, ticksMs: [8_000, 9_000] }, 9_900)).toBe(true)
+    expect(hasCaughtUp({ ...facts, ticksMs: [8_000] }, 9_900)).toBe(false)
+    expect(hasCaughtUp({ ...facts, ticksMs: [] }, 9_900)).toBe(false)
   })
 })

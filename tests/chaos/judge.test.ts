@@ -20,7 +20,10 @@ const GOOD: Evidence = {
   backend: 'redis',
   isOurs: true,
   books: booksOf(LEDGER, RUNS),
-  recorded: ['a', 'b'].map((id) => ({ id, status: 'completed', rows: 1, successes: 1 })),
+  recorded: [
+    { id: 'a', status: 'completed', rows: 1, successes: 1, result: '7 110' },
+    { id: 'b', status: 'completed', rows: 1, successes: 1, result: '8 610' },
+  ],
   census: { waiting: 0, running: 0, failed: 0, completed: 2 },
   side: {
     batches: [
@@ -28,12 +31,13 @@ const GOOD: Evidence = {
         name: 'x',
         counted: { total: 2, completed: 2 },
         recounted: { total: 2, completed: 2 },
+        isSealed: true,
         isFinished: true,
         callbacks: 1,
       },
     ],
-    ticksMs: [1_000, 2_000],
-    tickEveryMs: 1_000,
+    ticksMs: [200, 700],
+    tickEveryMs: 500,
   },
   struck: { atMs: 500, backMs: 550, robbed: [] },
   workers: [7, 8],
@@ -54,7 +58,21 @@ test.each<readonly [string, Partial<Evidence>]>([
   ['1 lost', { recorded: GOOD.recorded!.slice(0, 1) }],
   [
     '1 stuck',
-    { books: booksOf(LEDGER, RUNS.slice(0, 3)), census: { waiting: 0, running: 1, failed: 0, completed: 1 } },
+    {
+      books: booksOf(LEDGER, RUNS.slice(0, 3)),
+      recorded: [GOOD.recorded![0]!, { ...GOOD.recorded![1]!, status: 'running' }],
+    },
+  ],
+  // A job that has failed as it should is not in the place of one that is gone.
+  [
+    '1 lost',
+    {
+      isOurs: false,
+      recorded: undefined,
+      books: booksOf([...LEDGER, 'asked c 100', 'acked c 101'], [...RUNS.slice(0, 3), 'start c 7 100']),
+      census: { waiting: 0, running: 0, failed: 1, completed: 1 },
+      struck: { ...GOOD.struck, failed: ['c'] },
+    },
   ],
   ['1 unexpected', { books: booksOf(LEDGER.slice(0, 2), RUNS) }],
   [
@@ -64,15 +82,49 @@ test.each<readonly [string, Partial<Evidence>]>([
   ['1 run twice by live workers', { books: booksOf(LEDGER, [...RUNS, 'start a 8 700', 'end a 8 701']) }],
   ['recovery took more than 1 s', { books: booksOf(LEDGER, [...RUNS.slice(0, 2), 'start b 8 1900', 'end b 8 1901']) }],
   ['1 batches miscounted', { side: { ...GOOD.side!, batches: [{ ...GOOD.side!.batches[0]!, callbacks: 2 }] } }],
-  ['1 ticks wrong', { side: { ...GOOD.side!, ticksMs: [1_000, 3_000] } }],
+  ['1 ticks wrong', { side: { ...GOOD.side!, ticksMs: [200] } }],
+  ['no batch was counted', { side: { ...GOOD.side!, batches: [] } }],
   ['a process ended by itself: Error: oh', { quits: [{ pid: 7, words: 'Error: oh' }] }],
+  // The store has forgotten something: that is no reason to end.
+  [
+    'a process ended by itself: Error: oh',
+    { quits: [{ pid: 7, words: 'Error: oh' }], struck: { ...GOOD.struck, forgot: { fromMs: 0, toMs: 1_000 } } },
+  ],
   ['less than 150 % of the rate before', { scenario: { ...scenario, promise: { ratioMin: 1.5 } } }],
-  ['the fault interrupted nothing', { scenario: { ...scenario, promise: { rerunMin: 1 } } }],
+  [
+    'less than 90 % of the rate before',
+    { scenario: { ...scenario, promise: { ratioMin: 0.9 } }, load: { fromMs: 500, toMs: 1_000 } },
+  ],
+  ['the fault interrupted nothing', { scenario: { ...scenario, interrupts: true } }],
+  [
+    'the fault interrupted nothing',
+    { scenario: { ...scenario, interrupts: true }, isOurs: false, recorded: undefined },
+  ],
   ['the pill is not dead-lettered', { struck: { ...GOOD.struck, failed: ['b'] } }],
 ])('%s is a broken promise', (note, planted) => {
   const cell = judge({ ...GOOD, ...planted })
   expect(cell.ok).toBe(false)
   expect(cell.note).toContain(note)
+})
+
+test('an interrupted run that nobody repeats has no recovery, whatever new jobs do', () => {
+  const books = booksOf(
+    [...LEDGER, 'asked c 700', 'acked c 701'],
+    [...RUNS.slice(0, 3), 'start c 7 710', 'end c 7 711'],
+  )
+  const struck = { atMs: 615, backMs: 620, robbed: [{ pid: 8, fromMs: 615, toMs: 615 }] }
+  const cell = judge({ ...GOOD, isOurs: false, recorded: undefined, books, struck })
+  expect(cell).toMatchObject({ ok: false, recoverySeconds: null })
+})
+
+test('who took the pill is expected to die', () => {
+  const struck = { ...GOOD.struck, failed: ['c'], robbed: [{ pid: 9, fromMs: 700, toMs: 700 }] }
+  const books = booksOf([...LEDGER, 'asked c 100', 'acked c 101'], [...RUNS, 'start c 9 690'])
+  const recorded = [...GOOD.recorded!, { id: 'c', status: 'failed', rows: 1, successes: 0, result: null }]
+  expect(judge({ ...GOOD, books, struck, recorded, quits: [{ pid: 9, words: 'aborted' }] })).toMatchObject({
+    ok: true,
+    quits: 0,
+  })
 })
 
 test('what the contract gives up is told and not held against the cell', () => {
