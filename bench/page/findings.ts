@@ -1,4 +1,6 @@
 // What the numbers say: how Millrace stands beside the best peer, where a peer is ahead, and what a second process brings.
+import { keeperOf } from '../backends.ts'
+import { SCENARIOS } from '../catalogue.ts'
 import { OURS, ratiosOf } from '../ratios.ts'
 import type { Ratio } from '../ratios.ts'
 import type { Row } from '../report.ts'
@@ -46,6 +48,21 @@ export function lossesOf(rows: readonly Row[]): {
     headlines: losses.filter(({ metric }) => HEADLINES.includes(metric)),
     costs: losses.filter(({ metric }) => !HEADLINES.includes(metric)),
   }
+}
+
+export interface Missing {
+  readonly scenario: string
+  readonly target: string
+}
+
+/** Of the scenarios that were played: targets that can play them and have no row. */
+export function missingOf(rows: readonly Row[], targets: readonly string[]): readonly Missing[] {
+  return SCENARIOS.flatMap(({ name, jobs }) => {
+    const own = new Set(rows.filter(({ scenario }) => scenario === name).map(nameOf))
+    if (own.size === 0) return []
+    const canPlay = (target: string): boolean => jobs[keeperOf(target.split(':')[1] ?? '')] !== undefined
+    return targets.filter((target) => canPlay(target) && !own.has(target)).map((target) => ({ scenario: name, target }))
+  })
 }
 
 /** Metrics of these rows, what the scenario is about first. */

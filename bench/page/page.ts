@@ -5,7 +5,7 @@ import type { Report, Row } from '../report.ts'
 import type { Metric } from '../scenario.ts'
 import { chartsOf } from './charts.ts'
 import type { ChartFile } from './charts.ts'
-import { hardestOf, lossesOf, metricsIn, secondProcessesOf } from './findings.ts'
+import { hardestOf, lossesOf, metricsIn, missingOf, secondProcessesOf } from './findings.ts'
 import type { Comparison } from './findings.ts'
 import { tableOf } from './markdown.ts'
 import { METRIC_LABELS, displayName, nameOf, shown } from './names.ts'
@@ -18,7 +18,8 @@ export function renderPage(report: Report): string {
     originOf(report),
     warningOf(report),
     `Numbers depend on the machine: \`npm run bench\` makes them on yours, for all systems; \`npm run bench -- --full\` plays every scenario. Each
-number is the median of its runs, with the least and the most in brackets.`,
+number is the median of its runs; what a scenario is about has the least and the most in brackets.`,
+    missing(report),
     standing(report),
     losses(report),
     secondProcess(report),
@@ -28,6 +29,14 @@ number is the median of its runs, with the least and the most in brackets.`,
     `## How it is measured\n\n${METHOD.map((sentence) => `- ${sentence}`).join('\n')}\n${report.notes.map((note) => `- ${note}.`).join('\n')}`,
   ]
   return `${parts.filter((part) => part !== undefined).join('\n\n')}\n`
+}
+
+/** Who has no numbers where others have: a run failed, and nobody is told by an empty place. */
+function missing({ results, settings }: Report): string | undefined {
+  const found = missingOf(results, Object.keys(settings))
+  if (found.length === 0) return undefined
+  const list = found.map(({ scenario, target }) => `- ${scenario}: ${displayName(target)}`)
+  return `**Not in the tables**, because a run failed or was not made:\n\n${list.join('\n')}`
 }
 
 function standing({ results }: Report): string {

@@ -125,6 +125,16 @@ describe('page', () => {
     expect(section).not.toContain('Millrace on memory')
   })
 
+  test('who has no numbers where others have is named', () => {
+    const targets = ['millrace:memory', 'millrace:redis', 'bullmq:redis', 'pg-boss:postgres']
+    const settings = Object.fromEntries(targets.map((target) => [target, 'defaults']))
+    const failed = { ...reportWith(rows('bullmq:redis', 'drain-100x2', { jobs_per_s: 1 })), settings }
+    expect(renderPage(failed)).toContain(
+      'a run failed or was not made:\n\n- drain-100x2: Millrace on Redis\n- drain-100x2: pg-boss on PostgreSQL\n\n',
+    )
+    expect(renderPage({ ...failed, settings: { 'bullmq:redis': 'defaults' } })).not.toContain('Not in the tables')
+  })
+
   test('where nobody is ahead it says so', () => {
     const best = reportWith(
       rows('millrace:redis', 'drain-100', { jobs_per_s: 2 }),
