@@ -1,5 +1,6 @@
 // The command line of the benchmark, as a pure function: arguments in, a plan or a reason to stop out.
 import { parseArgs } from 'node:util'
+import type { Question } from '../scripts/command-line.ts'
 import { BACKENDS } from './backends.ts'
 import { SCENARIOS, SYSTEMS } from './catalogue.ts'
 import { START_S, estimateS, inWords } from './estimate.ts'
@@ -9,8 +10,7 @@ import { allTargets, cellsOf, scenarioOf, targetsOf, usualScenarios } from './pl
 import type { Target } from './plan.ts'
 
 export type Command =
-  | { readonly kind: 'help' }
-  | { readonly kind: 'wrong'; readonly message: string }
+  | Question
   | { readonly kind: 'run'; readonly plan: Plan; readonly json: string | undefined }
   | { readonly kind: 'resume'; readonly file: string }
 

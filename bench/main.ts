@@ -1,4 +1,5 @@
 // `npm run bench`: measures each cell several times, each time in a fresh process, and prints medians.
+import { isAnswered } from '../scripts/command-line.ts'
 import { ROOT } from '../scripts/compile.ts'
 import { USAGE, parseCommand } from './args.ts'
 import type { Command } from './args.ts'
@@ -99,19 +100,9 @@ function nowText(): string {
 }
 
 const command = parseCommand(process.argv.slice(2))
-switch (command.kind) {
-  case 'help':
-    console.log(USAGE)
-    break
-  case 'wrong':
-    console.error(`${command.message}\n\n${USAGE}`)
-    process.exitCode = 2
-    break
-  case 'run':
-  case 'resume':
-    await run(command).catch((error: unknown) => {
-      console.error(error instanceof Error ? error.message : error)
-      process.exitCode = 1
-    })
-    break
+if (!isAnswered(command, USAGE)) {
+  await run(command).catch((error: unknown) => {
+    console.error(error instanceof Error ? error.message : error)
+    process.exitCode = 1
+  })
 }

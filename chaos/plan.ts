@@ -1,5 +1,6 @@
 // Which cells are played, from the command line: a pure function.
 import { parseArgs } from 'node:util'
+import type { Question } from '../scripts/command-line.ts'
 import { SCENARIOS } from './phases/catalogue.ts'
 import type { Pace, Scenario } from './scenario.ts'
 import type { Backend, ChaosSystem } from './system.ts'
@@ -12,8 +13,7 @@ export interface Turn {
 }
 
 export type Command =
-  | { readonly kind: 'help' }
-  | { readonly kind: 'wrong'; readonly message: string }
+  | Question
   | {
       readonly kind: 'run'
       readonly turns: readonly Turn[]
