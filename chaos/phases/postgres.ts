@@ -1,10 +1,12 @@
 // What happens to PostgreSQL: restarted, its backends ended, its snapshot held, its connections taken, its tables read.
 import type pg from 'pg'
+import { until } from '../../tests/postgres/faults/until.ts'
 import { wait } from '../scenario.ts'
 import type { Scenario } from '../scenario.ts'
 import { connect, query } from '../query.ts'
 import { CONNECTIONS_MAX } from '../servers.ts'
 import type { Stage } from '../stage.ts'
+import type { Place } from '../system.ts'
 
 const ON_POSTGRES = ['postgres', 'hybrid'] as const
 const KILL_EVERY_MS = 500
@@ -51,11 +53,8 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
     async strike({ place }, { phaseMs }) {
       const atMs = Date.now()
       while (Date.now() < atMs + phaseMs) {
-        await query(
-          place,
-          `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
-             and pid <> pg_backend_pid() and state in ('active', 'idle in transaction')`,
-        )
+        // Between two statements nobody is active: a blow that hits nobody is none.
+        await until(async () => (await endBackends(place)) > 0, 'an active backend')
         await wait(KILL_EVERY_MS)
       }
       return { atMs, backMs: Date.now(), robbed: [] }
@@ -85,7 +84,9 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
         stage.place,
         `select count(*)::int as used from pg_stat_activity where backend_type = 'client backend'`,
       )
-      return await held(stage, CONNECTIONS_MAX - LEFT_OVER - row!.used, () => wait(phaseMs))
+      const count = CONNECTIONS_MAX - LEFT_OVER - row!.used
+      if (count <= 0) throw new Error(`${row!.used} of ${CONNECTIONS_MAX} connections are taken already`)
+      return await held(stage, count, () => wait(phaseMs))
     },
     promise: { ratioMin: 0.9 },
   },
@@ -110,6 +111,16 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
     promise: { ratioMin: 0.9 },
   },
 ]
+
+/** Answers how many. */
+async function endBackends(place: Place): Promise<number> {
+  const [row] = await query<{ ended: number }>(
+    place,
+    `select count(*) filter (where pg_terminate_backend(pid))::int as ended from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid() and state in ('active', 'idle in transaction')`,
+  )
+  return row!.ended
+}
 
 const LARGEST_TABLE = `select format('%I.%I', n.nspname, c.relname) as name from pg_class c
   join pg_namespace n on n.oid = c.relnamespace

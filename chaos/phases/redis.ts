@@ -106,7 +106,7 @@ export const REDIS_SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'redis-gone',
-    says: 'Redis is killed, away for longer than a ttl, and comes back empty (hybrid) or with its log (Redis alone)',
+    says: 'Redis is killed, away for a while, and comes back empty (hybrid) or with its log (Redis alone)',
     backends: ON_REDIS,
     peers: 'usual',
     async strike({ servers, place: { backend } }, { phaseMs, ttlMs }) {

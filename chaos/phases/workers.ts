@@ -103,6 +103,21 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     interrupts: true,
   },
   {
+    name: 'worker-drained',
+    says: 'one of two workers is asked to stop, ends what it has begun, and another takes its place, as in a deployment',
+    backends: EVERYWHERE,
+    peers: 'full',
+    async strike({ workers, startWorker, ...stage }) {
+      const victim = workers[0]!
+      await busy(stage, victim.pid)
+      const atMs = Date.now()
+      await victim.stop()
+      await startWorker()
+      // Nobody was robbed: what starts again does so for nothing.
+      return { atMs, backMs: Date.now(), robbed: [] }
+    },
+  },
+  {
     name: 'loop-blocked',
     says: 'a handler blocks the event loop of its worker for 60 s; default settings',
     backends: EVERYWHERE,

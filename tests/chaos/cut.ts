@@ -18,6 +18,7 @@ export const CUT: Readonly<Record<Backend, readonly string[]>> = {
   postgres: [
     'baseline',
     'worker-stopped',
+    'worker-drained',
     'high-load',
     'postgres-restart',
     'pg-backend-kill',
