@@ -7,7 +7,7 @@ import { wait } from './scenario.ts'
 import type { Scenario, Times } from './scenario.ts'
 import type { Servers } from './servers.ts'
 import { openStage } from './stage.ts'
-import type { Stage } from './stage.ts'
+import type { Member, Stage } from './stage.ts'
 import type { Program } from './start-process.ts'
 import type { Backend, Census, ChaosSystem, Place, SideFacts } from './system.ts'
 import { OURS } from './systems/catalogue.ts'
@@ -42,7 +42,9 @@ export async function play({ servers, program, system, backend, scenario, times 
   const stage = await openStage({ system, servers, program, place, load })
   const isOurs = system.name === OURS
   // Some end by design when their store is away, and count on somebody who starts them again.
-  const endSupervision = isOurs || ratePerS === 0 ? undefined : supervise(stage)
+  const isSupervised = !isOurs && ratePerS > 0
+  const leaveWorkers = isSupervised ? supervise(stage.workers, stage.startWorker) : undefined
+  const leaveProducers = isSupervised ? supervise(stage.producers, stage.startProducer) : undefined
   try {
     const goThroughRedis = backend === 'hybrid' && ratePerS > 0
     const fromMs = Date.now()
@@ -53,6 +55,7 @@ export async function play({ servers, program, system, backend, scenario, times 
       if (ratePerS > 0) await wait(times.phaseMs)
       if (goThroughRedis) await flowsThroughRedis(stage)
       const toMs = Date.now()
+      await leaveProducers?.()
       const quitters = stage.producers.filter(({ hasQuit }) => hasQuit)
       await Promise.all(stage.producers.map((producer) => producer.stop()))
       const drainMaxMs = isOurs ? DRAIN_MAX_MS : PEER_DRAIN_MAX_MS[scenario.ttl ?? 'short']
@@ -83,7 +86,7 @@ export async function play({ servers, program, system, backend, scenario, times 
       await struck.close?.()
     }
   } finally {
-    await endSupervision?.()
+    await Promise.all([leaveWorkers?.(), leaveProducers?.()])
     await stage.close()
   }
 }
@@ -120,13 +123,13 @@ async function settledSide(system: ChaosSystem, place: Place, toMs: number): Pro
   }
 }
 
-/** Starts a worker for each that ended by itself. Answers how to stop that. */
-function supervise({ workers, startWorker }: Stage): () => Promise<void> {
+/** Starts another for each that ended by itself. Answers how to stop that. */
+function supervise(members: readonly Member[], start: () => Promise<Member>): () => Promise<void> {
   let replaced = 0
   let starting: Promise<void> | undefined
   const timer = setInterval(() => {
-    if (starting !== undefined || workers.filter(({ hasQuit }) => hasQuit).length <= replaced) return
-    starting = startWorker()
+    if (starting !== undefined || members.filter(({ hasQuit }) => hasQuit).length <= replaced) return
+    starting = start()
       .then(
         () => void (replaced += 1),
         () => undefined, // its store is still away

@@ -65,7 +65,10 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const producers: Member[] = []
   const start = async (members: Member[], settings: Parameters<typeof settingsOn>[1]): Promise<Member> => {
     const link = await openLink(place)
-    const child = await startProcess(program, settingsOn(link.place, settings))
+    const child = await startProcess(program, settingsOn(link.place, settings)).catch(async (error: unknown) => {
+      await link.close()
+      throw error
+    })
     // Not a copy: what it says of itself changes.
     const member = Object.assign(child, { link })
     members.push(member)
@@ -83,11 +86,26 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     const own = { role: 'producer', ledger: files.ledger, ...pace, dieAt: 'hybrid.before-push' } as const
     return start(producers, { system: system.name, ...own })
   }
-  await system.prepare(place)
   let direct: Promise<OpenProducer> | undefined
-  // The first one leads, so it is there before the others.
-  await startWorker()
-  await Promise.all([startWorker(), ...(load.ratePerS > 0 ? [startProducer()] : [])])
+  const close = async (): Promise<void> => {
+    const all = [...workers, ...producers]
+    for (const member of all) member.signal('SIGKILL')
+    await until(() => all.every(({ isAlive }) => !isAlive), 'all processes to end')
+    await Promise.all(all.map(({ link }) => link.close()))
+    await (await direct)?.close()
+  }
+  try {
+    await system.prepare(place)
+    // The first one leads, so it is there before the others.
+    await startWorker()
+    const others = [startWorker(), ...(load.ratePerS > 0 ? [startProducer()] : [])]
+    // Nobody is still on the way when all are ended.
+    await Promise.allSettled(others)
+    await Promise.all(others)
+  } catch (error) {
+    await close()
+    throw error
+  }
   return {
     ...options,
     files,
@@ -105,13 +123,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       return id
     },
     books: () => readBooks(files),
-    async close() {
-      const all = [...workers, ...producers]
-      for (const member of all) member.signal('SIGKILL')
-      await until(() => all.every(({ isAlive }) => !isAlive), 'all processes to end')
-      await Promise.all(all.map(({ link }) => link.close()))
-      await (await direct)?.close()
-    },
+    close,
   }
 }
 

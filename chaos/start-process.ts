@@ -1,5 +1,6 @@
 // Worker and producer processes of a cell. They run the compiled program on plain Node, as users do.
 import { fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
 import { compileProject } from '../scripts/compile.ts'
 import { until } from '../tests/postgres/faults/until.ts'
@@ -38,6 +39,22 @@ export async function programOn(node: string): Promise<Program> {
   return { path: join(await compiled, 'chaos', 'process.js'), node }
 }
 
+const living = new Set<ChildProcess>()
+
+/** One that is stopped by SIGSTOP does not notice that its harness has gone. */
+function endWithThis(child: ChildProcess): void {
+  if (living.size === 0) process.on('exit', killLiving)
+  living.add(child)
+  child.once('exit', () => {
+    living.delete(child)
+    if (living.size === 0) process.off('exit', killLiving)
+  })
+}
+
+function killLiving(): void {
+  for (const child of living) child.kill('SIGKILL')
+}
+
 export async function startProcess({ path, node }: Program, settings: Settings): Promise<ChaosProcess> {
   const child = fork(path, [JSON.stringify(settings)], {
     execPath: node,
@@ -57,10 +74,16 @@ export async function startProcess({ path, node }: Program, settings: Settings):
   })
   child.on('error', () => undefined) // seen as its end
   child.once('exit', () => (isAlive = false))
-  await until(() => isReady, `a ${settings.role} of ${settings.system} to start`, {
-    limitMs: START_MAX_MS,
-    goesOn: () => isAlive,
-  })
+  endWithThis(child)
+  try {
+    await until(() => isReady, `a ${settings.role} of ${settings.system} to start`, {
+      limitMs: START_MAX_MS,
+      goesOn: () => isAlive,
+    })
+  } catch (error) {
+    child.kill('SIGKILL')
+    throw error
+  }
   const signal = (name: NodeJS.Signals): void => {
     if (name === 'SIGKILL') isAsked = true
     if (isAlive) child.kill(name)
