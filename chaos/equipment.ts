@@ -2,6 +2,7 @@
 // of everything that takes part.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { commitOf } from '../bench/commit.ts'
 import { PEERS_VARIABLE, preparePeers } from '../bench/peers.ts'
 import { ROOT } from '../scripts/compile.ts'
 import { connect } from './query.ts'
@@ -16,7 +17,8 @@ export interface Equipment {
 }
 
 export async function equip(systems: readonly string[], servers: Servers): Promise<Equipment> {
-  const own = { millrace: versionIn('package.json'), ...(await versionsOf(servers)) }
+  const millrace = [versionIn('package.json'), commitOf(ROOT)].filter((part) => part !== undefined).join(' ')
+  const own = { millrace, ...(await versionsOf(servers)) }
   if (systems.every((name) => name === OURS)) {
     return { node: process.execPath, nodeVersion: process.version, versions: own }
   }

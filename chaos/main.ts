@@ -1,29 +1,26 @@
 // `npm run chaos`: plays each cell and writes it down as it finishes. Exit 1 when a promise of ours did not hold.
+import { isAnswered } from '../scripts/command-line.ts'
 import type { Cell } from './cell.ts'
 import { equip } from './equipment.ts'
 import { USAGE, parseCommand } from './plan.ts'
 import type { Command, Turn } from './plan.ts'
 import { play } from './play.ts'
-import { emptyReport, keyOf, readReport, withCell, writeReport } from './report.ts'
+import { differencesOf, emptyReport, goneOnWith, keyOf, readReport, withCell, writeReport } from './report.ts'
 import { TIMES } from './scenario.ts'
 import { startServers } from './servers.ts'
 import { programOn } from './start-process.ts'
 import { OURS, SYSTEM_NAMES, systemOf } from './systems/catalogue.ts'
 import { HEAD, lineOf } from './table.ts'
+import { unplayed } from './unplayed.ts'
 
 const systems = await Promise.all(SYSTEM_NAMES.map(systemOf))
 const command = parseCommand(process.argv.slice(2), systems)
-switch (command.kind) {
-  case 'help':
-    console.log(USAGE)
-    break
-  case 'wrong':
-    console.error(`${command.message}\n\n${USAGE}`)
-    process.exitCode = 2
-    break
-  case 'run':
-    process.exitCode = (await run(command)) ? 0 : 1
-    break
+if (!isAnswered(command, USAGE)) {
+  const isOk = await run(command).catch((error: unknown) => {
+    console.error(error instanceof Error ? error.message : error)
+    return false
+  })
+  process.exitCode = isOk ? 0 : 1
 }
 
 /** Answers whether every promise of ours held. */
@@ -37,13 +34,11 @@ async function run({ turns, pace, json, isResumed }: Extract<Command, { kind: 'r
     )
     const program = await programOn(node)
     const settings = Object.fromEntries(used.map((system) => [system.name, system.settings]))
+    const fresh = emptyReport({ pace, node: nodeVersion, versions, settings })
     const old = isResumed ? readReport(json) : undefined
-    let report = old ?? emptyReport({ pace, node: nodeVersion, versions: {}, settings: {} })
-    report = {
-      ...report,
-      versions: { ...report.versions, ...versions },
-      settings: { ...report.settings, ...settings },
-    }
+    const differences = old === undefined ? [] : differencesOf(old, fresh)
+    if (differences.length > 0) throw new Error(`${json} cannot be gone on with here: ${differences.join('; ')}`)
+    let report = old === undefined ? fresh : goneOnWith(old, fresh)
     const known = new Set(report.cells.map(keyOf))
     const left = turns.filter((turn) => !known.has(keyOf(named(turn))))
     console.log(HEAD)
@@ -52,7 +47,7 @@ async function run({ turns, pace, json, isResumed }: Extract<Command, { kind: 'r
       process.stderr.write(`[${index + 1}/${left.length}] ${keyOf(named(turn))}\n`)
       const system = used.find(({ name }) => name === turn.system)!
       const cell = await play({ servers, program, system, backend, scenario, times: TIMES[pace] }).catch(
-        (error: unknown) => unplayed(turn, error),
+        (error: unknown) => unplayed(named(turn), error),
       )
       console.log(lineOf(cell))
       report = withCell(report, cell)
@@ -68,32 +63,4 @@ async function run({ turns, pace, json, isResumed }: Extract<Command, { kind: 'r
 
 function named({ scenario, system, backend }: Turn): Pick<Cell, 'scenario' | 'system' | 'backend'> {
   return { scenario: scenario.name, system, backend }
-}
-
-/** A cell that broke the harness is a result too. */
-function unplayed(turn: Turn, error: unknown): Cell {
-  const message = error instanceof Error ? error.message : String(error)
-  return {
-    ...named(turn),
-    enqueued: 0,
-    refused: 0,
-    completed: 0,
-    lost: 0,
-    stuck: 0,
-    unexpected: 0,
-    stale: null,
-    duplicated: 0,
-    duplicatesAllowed: 0,
-    overlaps: 0,
-    disorder: null,
-    miscounted: null,
-    wrongTicks: null,
-    recoverySeconds: null,
-    throughputRatio: null,
-    steadySeconds: null,
-    quits: 0,
-    seconds: 0,
-    ok: false,
-    note: `not played to the end: ${message.split('\n')[0]}`,
-  }
 }

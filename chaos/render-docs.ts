@@ -32,7 +32,7 @@ A producer process offers jobs at a steady rate by the clock, each by a call of 
 handler starts and when it ends. Every process reaches its stores through a proxy of its own, which can be slow, silent, or break. After a phase of load the fault strikes, the load goes on for
 another phase, the producer stops, and what is left is drained. Then the books are compared with what the system says of each job. PostgreSQL has \`fsync\` and \`synchronous_commit\` on, Redis its log
 with \`everysec\`. Peers are played by the same program, and their workers are started again when they end by
-themselves; what of theirs only waits for a time-out of its own after 20 s (75 s at default settings) is *stuck*, not lost.
+themselves; what of theirs only waits for a time-out of its own after 20 s (75 s at default settings) is *stuck*, not lost. Where links fail peers are played with \`--full\` alone.
 
 | column | means |
 |---|---|
@@ -43,7 +43,7 @@ themselves; what of theirs only waits for a time-out of its own after 20 s (75 s
 | stale | a result was applied although another run had taken the place (– : the system keeps no record that shows it) |
 | again | started again because their worker had died, was away for longer than its ttl, or the store itself forgot it: allowed by at least once |
 | twice | started again although their worker was alive and in contact |
-| recovery | seconds to the last restart of an interrupted run; where none was, to the first start of a job that was made after the fault |
+| recovery | seconds to the last restart of an interrupted run; where none was interrupted, to the first start of a job that was made after the fault (– : not while anybody looked) |
 | rate | jobs per second from the fault to the end of the load, by those before it |
 
 ## What was seen
@@ -119,6 +119,7 @@ const NOTICEABLE_S = 1
 
 /** Scenarios in which a peer on the same store came back sooner with nothing lost, and cells that were not as promised. */
 function worse(cells: readonly Cell[]): string {
+  const hasPeers = cells.some(({ system }) => system !== OURS)
   const lines = cells
     .filter(({ system }) => system === OURS)
     .flatMap((cell) => {
@@ -138,6 +139,7 @@ function worse(cells: readonly Cell[]): string {
       )
       return [...broken, ...beaten]
     })
+  if (!hasPeers) lines.push('No peer has been played: nothing can be said of them.')
   return lines.length === 0
     ? 'In no cell of this run did a peer on the same store come back noticeably sooner with nothing lost or run twice.'
     : lines.join('\n')

@@ -5,6 +5,7 @@ import { cpus, platform, release, totalmem } from 'node:os'
 import { dirname } from 'node:path'
 import type { Cell } from './cell.ts'
 import type { Pace } from './scenario.ts'
+import { isPlayed } from './unplayed.ts'
 
 export interface ChaosReport {
   /** When the run began. */
@@ -41,6 +42,31 @@ export function writeReport(path: string, report: ChaosReport): void {
   mkdirSync(dirname(path), { recursive: true })
   writeFileSync(`${path}.new`, `${JSON.stringify(report, null, 2)}\n`)
   renameSync(`${path}.new`, path)
+}
+
+/** Why a report cannot be gone on with here; empty if it can. Systems that it does not have may come to it. */
+export function differencesOf(then: ChaosReport, now: ChaosReport): readonly string[] {
+  const differ = (what: string, before: unknown, today: unknown): readonly string[] => {
+    const [old, fresh] = [JSON.stringify(before), JSON.stringify(today)]
+    return old === fresh ? [] : [`${what} was ${old} and is now ${fresh}`]
+  }
+  const shared = (part: 'versions' | 'settings'): readonly string[] =>
+    Object.entries(now[part]).flatMap(([name, text]) => differ(`${part} of ${name}`, then[part][name] ?? text, text))
+  return [
+    ...(['pace', 'machine', 'node'] as const).flatMap((part) => differ(part, then[part], now[part])),
+    ...shared('versions'),
+    ...shared('settings'),
+  ]
+}
+
+/** With the cells that were played; those that broke the harness are tried again. */
+export function goneOnWith(old: ChaosReport, { versions, settings }: ChaosReport): ChaosReport {
+  return {
+    ...old,
+    versions: { ...old.versions, ...versions },
+    settings: { ...old.settings, ...settings },
+    cells: old.cells.filter(isPlayed),
+  }
 }
 
 /** A cell that was played again takes the place of the old one. */

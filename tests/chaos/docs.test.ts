@@ -54,7 +54,15 @@ test('where a peer came back sooner, and where a promise did not hold, is said',
   expect(page).toContain('- kill-worker on redis: 2 lost.')
   expect(page).toContain('- kill-worker on redis: other came back after 3.0 s, Millrace after 10.4 s.')
   expect(page).toContain('Of the 1 cells of Millrace 0 were')
-  expect(renderReliability({ ...report, cells: [cell] })).toContain('In no cell of this run')
+  expect(renderReliability({ ...report, cells: [cell, { ...peer, recoverySeconds: 10 }] })).toContain(
+    'In no cell of this run',
+  )
+})
+
+test('where no peer has been played none is said to be slower', () => {
+  const page = renderReliability({ ...report, cells: [cell] })
+  expect(page).toContain('No peer has been played')
+  expect(page).not.toContain('In no cell of this run')
 })
 
 test('the page is what `npm run chaos:docs` writes from the committed results', () => {

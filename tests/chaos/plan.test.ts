@@ -1,10 +1,11 @@
 // The command line of the chaos runs, and that their cut for the tests leaves no scenario out.
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { SCENARIOS } from '../../chaos/phases/catalogue.ts'
 import { USAGE, parseCommand } from '../../chaos/plan.ts'
-import { keyOf, withCell } from '../../chaos/report.ts'
+import { differencesOf, emptyReport, goneOnWith, keyOf, withCell } from '../../chaos/report.ts'
 import type { ChaosReport } from '../../chaos/report.ts'
 import { systemOf } from '../../chaos/systems/catalogue.ts'
+import { unplayed } from '../../chaos/unplayed.ts'
 import { CUT } from './cut.ts'
 
 const systems = [await systemOf('millrace')]
@@ -46,6 +47,40 @@ test.each([
 test('the help names every scenario', () => {
   expect(parseCommand(['--help'], systems)).toEqual({ kind: 'help' })
   expect(SCENARIOS.filter(({ name, says }) => !USAGE.includes(name) || !USAGE.includes(says))).toEqual([])
+})
+
+describe('a run that is gone on with', () => {
+  const report = emptyReport({
+    pace: 'usual',
+    node: 'v24',
+    versions: { millrace: '1 abc' },
+    settings: { millrace: 'x' },
+  })
+
+  test('it is of one pace, one machine, one Node, and one version and setting of every system', () => {
+    expect(differencesOf(report, report)).toEqual([])
+    expect(differencesOf(report, { ...report, versions: { millrace: '1 abc', bullmq: '6' } })).toEqual([])
+    expect(differencesOf(report, { ...report, pace: 'short', node: 'v20' })).toEqual([
+      'pace was "usual" and is now "short"',
+      'node was "v24" and is now "v20"',
+    ])
+    expect(differencesOf(report, { ...report, versions: { millrace: '1 def' }, settings: { millrace: 'y' } })).toEqual([
+      'versions of millrace was "1 abc" and is now "1 def"',
+      'settings of millrace was "x" and is now "y"',
+    ])
+  })
+
+  test('what broke the harness is played again, what was played is not', () => {
+    const named = { system: 'millrace', backend: 'redis' } as const
+    const broken = unplayed({ ...named, scenario: 'a' }, new Error('no server'))
+    const played = { ...broken, scenario: 'b', note: '2 lost' }
+    const old = { ...report, cells: [broken, played] }
+    expect(goneOnWith(old, { ...report, versions: { bullmq: '6' } })).toEqual({
+      ...report,
+      versions: { millrace: '1 abc', bullmq: '6' },
+      cells: [played],
+    })
+  })
 })
 
 test('a cell that is played again takes the place of the old one', () => {
