@@ -1,4 +1,5 @@
 // docs/reliability.md from the results of a run: a pure function, so that a test can compare the page with its data.
+import { tableOf } from '../bench/page/markdown.ts'
 import type { Cell } from './cell.ts'
 import { PEER_NOTES } from './peer-notes.ts'
 import { SCENARIOS } from './phases/catalogue.ts'
@@ -87,13 +88,8 @@ function sections(cells: readonly Cell[]): string {
   return SCENARIOS.flatMap(({ name, says }) => {
     const own = cells.filter(({ scenario }) => scenario === name)
     if (own.length === 0) return []
-    return [`### ${name}\n\n${says[0]!.toUpperCase()}${says.slice(1)}.\n\n${tableOf(own)}`]
+    return [`### ${name}\n\n${says[0]!.toUpperCase()}${says.slice(1)}.\n\n${tableOf(HEAD, own.map(wordsOf))}`]
   }).join('\n\n')
-}
-
-function tableOf(cells: readonly Cell[]): string {
-  const line = (words: readonly string[]): string => `| ${words.join(' | ')} |`
-  return [line(HEAD), `|${'---|'.repeat(HEAD.length)}`, ...cells.map((cell) => line(wordsOf(cell)))].join('\n')
 }
 
 function wordsOf(cell: Cell): readonly string[] {
@@ -110,7 +106,7 @@ function wordsOf(cell: Cell): readonly string[] {
     String(cell.duplicated - cell.duplicatesAllowed),
     cell.recoverySeconds === null ? '–' : `${numberOf(cell.recoverySeconds, 1)} s`,
     percent(cell.throughputRatio),
-    note === '' ? verdict : `${verdict}: ${note.replaceAll('|', '\\|')}`,
+    note === '' ? verdict : `${verdict}: ${note}`,
   ]
 }
 
