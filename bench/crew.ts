@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import type { OpenSystem, Place, RunningWorker, WorkOptions } from './system.ts'
 
 export interface Crew {
+  readonly processes: number
   /** Whether it works in this process, so that its processor time is ours. */
   readonly isLocal: boolean
   /** All workers begin; resolves when all have. */
@@ -88,6 +89,7 @@ export function localCrew(system: OpenSystem, options: CrewOptions): Crew {
   let worker: RunningWorker | undefined
   return {
     isLocal: true,
+    processes: 1,
     async start() {
       worker = await system.work({ concurrency: options.concurrency, onStart: tally.onStart })
     },
@@ -109,6 +111,7 @@ export async function forkedCrew(system: string, place: Place, options: CrewOpti
   await all({ kind: 'open', system, place, options })
   return {
     isLocal: false,
+    processes: hands.length,
     async start() {
       await all({ kind: 'start' })
     },

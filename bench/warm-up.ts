@@ -12,7 +12,7 @@ import type { Stage } from './scenario.ts'
 const JOBS_MAX = 2000
 /** Of each round. Who is slower than that cannot be measured. */
 const ROUND_MAX_MS = 15_000
-/** The second round is what the rate of the first makes of this time. */
+/** The second round is what the rate of the first makes of this time, for each process of the crew. */
 const SECOND_ROUND_S = 1.5
 /** What a producer rehearses with may be many times what the crew does meanwhile: one who is fast at one and slow at the other. */
 const REHEARSAL_MAX_MS = 120_000
@@ -30,7 +30,8 @@ export async function warmUp(stage: Stage, crew: Crew, jobs: number): Promise<nu
   const perS = first / ((await workOff(stage, crew, first)) / 1000)
   await crew.stop()
   const learning = stage.system.dispatch === undefined ? 0 : await learnTheWay(stage)
-  const second = Math.min(Math.ceil(perS * SECOND_ROUND_S), SECOND_ROUND_MAX, jobs)
+  const { processes } = crew
+  const second = Math.min(Math.ceil(perS * SECOND_ROUND_S * processes), SECOND_ROUND_MAX * processes, jobs)
   await fill(stage, second)
   await workOff(stage, crew, first + learning + second)
   return first + learning + second

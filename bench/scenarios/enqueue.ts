@@ -14,7 +14,7 @@ export const enqueueSingle: Scenario = {
   says: `one job per call, ${IN_FLIGHT} calls in flight`,
   aim: 'enqueue',
   jobs: { memory: 200_000, redis: 100_000, postgres: 20_000 },
-  seconds: { memory: 6, redis: 7, postgres: 8 },
+  seconds: { memory: 1, redis: 4, postgres: 6 },
   run: (stage, jobs) =>
     measureEnqueue(stage, jobs, IN_FLIGHT, 1, ({ system, payload }, first) => system.enqueue(payload(first))),
 }
@@ -24,7 +24,7 @@ export const enqueueBulk: Scenario = {
   says: `${BULK} jobs per call, one call in flight`,
   aim: 'enqueue',
   jobs: { memory: 200_000, redis: 100_000, postgres: 50_000 },
-  seconds: { memory: 6, redis: 7, postgres: 7 },
+  seconds: { memory: 1, redis: 4, postgres: 6 },
   run: (stage, jobs) =>
     measureEnqueue(stage, jobs, 1, BULK, (stage, first, count) =>
       stage.system.enqueueMany(payloadsOf(stage, first, count)),

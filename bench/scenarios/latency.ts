@@ -16,7 +16,7 @@ export const latencyIdle: Scenario = {
   says: 'enqueue call to handler start, one job every 25 ms',
   aim: 'latency',
   jobs: { memory: 200, redis: 200, postgres: 200 },
-  seconds: { memory: 7, redis: 7, postgres: 7 },
+  seconds: { memory: 5, redis: 6, postgres: 6 },
   jobsMax: 1000,
   run: (stage, jobs) => measureLatency(stage, { jobs, everyMs: 25, warmUp: 500, warmUpEveryMs: 4 }),
 }
@@ -26,7 +26,7 @@ export const latency500: Scenario = {
   says: 'enqueue call to handler start, 500 jobs per second for 6 s',
   aim: 'latency',
   jobs: { memory: 3000, redis: 3000, postgres: 3000 },
-  seconds: { memory: 7, redis: 7, postgres: 7 },
+  seconds: { memory: 5, redis: 6, postgres: 6 },
   jobsMax: 30_000,
   run: (stage, jobs) => measureLatency(stage, { jobs, everyMs: 2, warmUp: 500, warmUpEveryMs: 2 }),
 }
