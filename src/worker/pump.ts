@@ -88,6 +88,7 @@ export class Pump {
   #retryTimer: Timer | undefined
   readonly #failures = { claim: 0, settle: 0 }
   #suspect = false
+  #lookFailed = false
   /** How often it was told to doubt: a doubt that comes during a check is not answered by it. */
   #doubts = 0
   #onIdle: (() => void)[] = []
@@ -143,8 +144,8 @@ export class Pump {
   /** Starts the next call. False: there is nothing to do, or it has to wait for an answer. */
   #next(): boolean {
     if (this.#suspect && this.#options.life() !== null) {
-      if (this.#calls === 0) this.#begin(() => this.#checkHoldings(), null, NO_SETTLEMENTS)
-      return this.#calls === 0
+      if (this.#calls === 0) this.#look()
+      return false
     }
     if (this.#options.settlesApart) return this.#claimApart() || this.#settleApart()
     if (this.#calls >= this.#options.callsMax) return false
@@ -158,6 +159,15 @@ export class Pump {
     this.#mayFollow = demand !== null && hasNoReport(batch)
     this.#begin(() => this.#exchange(demand, batch, isBehind), demand, batch)
     return true
+  }
+
+  /** What is held here? After a look that failed endings go first: the store may take them although it cannot say. */
+  #look(): void {
+    const batch = this.#lookFailed ? this.#nextBatch() : NO_SETTLEMENTS
+    this.#lookFailed = false
+    this.#mayFollow = false
+    const call = batch.length === 0 ? () => this.#checkHoldings() : () => this.#exchange(null, batch, false)
+    this.#begin(call, null, batch)
   }
 
   #claimApart(): boolean {
@@ -269,7 +279,9 @@ export class Pump {
     const life = this.#options.life()
     if (life === null) return
     const doubts = this.#doubts
+    this.#lookFailed = true
     const held = await jobs.holdings(life.worker, life.claimNo)
+    this.#lookFailed = false
     this.#suspect = this.#doubts !== doubts
     for (const ref of held) {
       if (isKnown(ref) || this.#isWaiting(ref)) continue

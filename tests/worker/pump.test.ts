@@ -174,20 +174,12 @@ test('apart, nothing more is claimed while too many endings are without an answe
   expect(calls.claims).toBe(1)
 })
 
-test('a doubt that comes while holdings are being asked for is looked at again', async () => {
+/** A pump that doubts what it holds, over a store that answers so. */
+function doubtful(jobs: Pick<JobStore, 'holdings'> & Partial<JobStore>) {
   const clock = new ManualClock()
-  const answer = gate()
-  let asked = 0
-  const jobs = {
-    async holdings() {
-      asked += 1
-      if (asked === 1) await answer.opened
-      return []
-    },
-  } as unknown as JobStore // all that is called here
   const pump = new Pump({
     runtime: createRuntime({ clock }),
-    jobs,
+    jobs: jobs as JobStore, // all that is called here
     callsMax: 2,
     settlesApart: false,
     demand: () => null,
@@ -199,10 +191,44 @@ test('a doubt that comes while holdings are being asked for is looked at again',
     life: () => ({ worker: 'w' as WorkerId, claimNo: 1 }),
   })
   pump.doubt()
+  return { clock, pump }
+}
+
+test('a doubt that comes while holdings are being asked for is looked at again', async () => {
+  const answer = gate()
+  let asked = 0
+  const { clock, pump } = doubtful({
+    async holdings() {
+      asked += 1
+      if (asked === 1) await answer.opened
+      return []
+    },
+  })
   await clock.breathe()
   pump.doubt()
   answer.open()
   await clock.breathe()
   await clock.breathe()
   expect(asked).toBe(2)
+})
+
+test('endings are not held back while the store cannot say what is held', async () => {
+  let asked = 0
+  const settled: number[] = []
+  const { clock, pump } = doubtful({
+    async holdings() {
+      asked += 1
+      throw new Error('no answer')
+    },
+    async apply(transitions) {
+      settled.push(transitions.length)
+      return transitions.map(() => 'applied' as const)
+    },
+  })
+  await clock.breathe()
+  pump.settle({ run: null, transition: COMPLETED })
+  await clock.advance(200)
+  expect(settled).toEqual([1])
+  await clock.advance(200)
+  expect(asked).toBeGreaterThan(1)
 })
