@@ -3,8 +3,9 @@
 // A settlement starts a call at once when none is under way; during a call settlements gather and go out together
 // with the next one (group commit). Where the store answers calls of a worker in order, a second call may follow
 // the first before its answer, if it is worth a call: then the store works on one while the jobs of the other run.
-// Where claims and settlements go to different servers they are apart: neither waits for the other, a second call of
-// settlements follows the first if it is worth one, and claims stop while too many of those are without an answer.
+// Where claims and settlements go to different servers, or one connection cannot keep up with a backlog, they are apart: neither
+// waits for the other, a second call of settlements follows the first if it is worth one, and claims stop while too many of
+// those are without an answer.
 // A call whose fate is unknown leaves its settlements to be sent again (they are idempotent) and makes the worker
 // suspect: before it claims again, and when nothing is under way any more, it asks the store what it holds and gives
 // back whatever it knows nothing about.
@@ -16,7 +17,7 @@ import { DEFAULT_POLICY } from '../core/policy.ts'
 import type { Transition, Verdict } from '../core/transition.ts'
 import type { Timer } from '../runtime/clock.ts'
 import type { Runtime } from '../runtime/runtime.ts'
-import type { ClaimReply, JobStore } from '../store/ports.ts'
+import type { Capabilities, ClaimReply, JobStore } from '../store/ports.ts'
 import type { JobRun } from './job-run.ts'
 
 export interface Demand {
@@ -31,8 +32,8 @@ export interface PumpOptions {
   readonly jobs: JobStore
   /** Calls that may be under way at once: more than 1 only where the store answers them in order. */
   readonly callsMax: number
-  /** Claims and settlements are calls of their own. */
-  readonly settlesApart: boolean
+  /** When claims and settlements are calls of their own. */
+  readonly settlesApart: Capabilities['settlesApart']
   /** What to claim now, or null, with so many asked for and not yet answered. Asked right before each call. */
   readonly demand: (asked: number) => Demand | null
   /** At most so many reports of runs that wait to be sent; they go before settlements. */
@@ -74,6 +75,8 @@ export class Pump {
   #calls = 0
   /** Those of them that claim. */
   #claims = 0
+  /** Those of them that settle. */
+  #settlements = 0
   /** Sent and not answered. */
   #settling = 0
   /** Asked for by the calls under way. */
@@ -147,7 +150,7 @@ export class Pump {
       if (this.#calls === 0) this.#look()
       return false
     }
-    if (this.#options.settlesApart) return this.#claimApart() || this.#settleApart()
+    if (this.#isApart) return this.#claimApart() || this.#settleApart()
     if (this.#calls >= this.#options.callsMax) return false
     const isBehind = this.#calls > 0
     if (isBehind && !this.#mayGoBehind()) return false
@@ -170,6 +173,11 @@ export class Pump {
     this.#begin(call, null, batch)
   }
 
+  get #isApart(): boolean {
+    const { settlesApart } = this.#options
+    return settlesApart === 'always' || (settlesApart === 'backlog' && this.#hasBacklog)
+  }
+
   #claimApart(): boolean {
     if (this.#suspect || this.#claims >= this.#options.callsMax) return false
     if (this.#claims > 0 && !this.#hasBacklog) return false
@@ -182,9 +190,8 @@ export class Pump {
 
   // Two at most, so that the store works on one while the other is made or made durable.
   #settleApart(): boolean {
-    const underWay = this.#calls - this.#claims
-    const isBehind = underWay > 0
-    if (underWay > 1 || (isBehind && !this.#maySettleBehind())) return false
+    const isBehind = this.#settlements > 0
+    if (this.#settlements > 1 || (isBehind && !this.#maySettleBehind())) return false
     const batch = this.#nextBatch()
     if (batch.length === 0) return false
     this.#mayFollow = hasNoReport(batch)
@@ -208,6 +215,7 @@ export class Pump {
     this.#claims += claims
     this.#asked += asked
     this.#settling += length
+    this.#settlements += length > 0 ? 1 : 0
     void call()
       .then(
         () => {
@@ -221,6 +229,7 @@ export class Pump {
         this.#claims -= claims
         this.#asked -= asked
         this.#settling -= length
+        this.#settlements -= length > 0 ? 1 : 0
         if (this.#calls === 0) this.#frontFailed = false
         this.wake()
       })
