@@ -57,8 +57,11 @@ export interface Capabilities {
   readonly orderedCalls: number
   /** Inserts of one client that may be under way at once: the store takes them in order. 1: one at a time. */
   readonly orderedInserts: number
-  /** Claims and settlements go to different servers: nobody gains by sending them together. */
-  readonly settlesApart: boolean
+  /**
+   * When claims and settlements are better calls of their own: `always` where they go to different servers, `backlog` where one
+   * connection would be the bottleneck, and only while there is more to claim than the worker can use.
+   */
+  readonly settlesApart: 'never' | 'backlog' | 'always'
   /** How a thread of its own can keep a worker alive; null: only the main loop can reach the store. */
   readonly threadLiveness: ThreadLiveness | null
   /** How long finished jobs are kept where nobody says; absent: the defaults of the system. */

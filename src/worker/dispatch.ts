@@ -30,6 +30,8 @@ const PREFETCH_RUN_MAX_MS = 250
 const SHORT_RUN_MAX_MS = 2
 const SHORT_RUN_BUFFER_MS = 50
 const SHORT_RUN_PREFETCH_MAX = 500
+/** What the slots use up while a call to the store is under way: without it they would wait for each other's settlements. */
+const CALL_BUFFER_MS = 5
 /** A smaller claim is not worth splitting. */
 const SHARE_MIN = 64
 
@@ -201,7 +203,8 @@ export class Dispatch implements SlotUser {
     if (this.#averageRunMs > PREFETCH_RUN_MAX_MS) return 0
     const { max } = this.#options.slots
     const usual = Math.max(1, Math.floor(max * DEFAULTS.prefetchRatio))
-    if (this.#averageRunMs > SHORT_RUN_MAX_MS) return usual
+    const duringCall = Math.floor((max * CALL_BUFFER_MS) / this.#averageRunMs)
+    if (this.#averageRunMs > SHORT_RUN_MAX_MS) return Math.max(usual, duringCall)
     const emptiedInTime = (max * SHORT_RUN_BUFFER_MS) / Math.max(this.#averageRunMs, 0.01)
     return Math.max(usual, Math.floor(Math.min(emptiedInTime, SHORT_RUN_PREFETCH_MAX)))
   }

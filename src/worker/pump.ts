@@ -3,8 +3,9 @@
 // A settlement starts a call at once when none is under way; during a call settlements gather and go out together
 // with the next one (group commit). Where the store answers calls of a worker in order, a second call may follow
 // the first before its answer, if it is worth a call: then the store works on one while the jobs of the other run.
-// Where claims and settlements go to different servers they are apart: neither waits for the other, a second call of
-// settlements follows the first if it is worth one, and claims stop while too many of those are without an answer.
+// Where claims and settlements go to different servers, or one connection cannot keep up with a backlog, they are apart: neither
+// waits for the other, a second call of settlements follows the first if it is worth one, and claims stop while too many of
+// those are without an answer.
 // A call whose fate is unknown leaves its settlements to be sent again (they are idempotent) and makes the worker
 // suspect: before it claims again, and when nothing is under way any more, it asks the store what it holds and gives
 // back whatever it knows nothing about.
@@ -16,7 +17,7 @@ import { DEFAULT_POLICY } from '../core/policy.ts'
 import type { Transition, Verdict } from '../core/transition.ts'
 import type { Timer } from '../runtime/clock.ts'
 import type { Runtime } from '../runtime/runtime.ts'
-import type { ClaimReply, JobStore } from '../store/ports.ts'
+import type { Capabilities, ClaimReply, JobStore } from '../store/ports.ts'
 import type { JobRun } from './job-run.ts'
 
 export interface Demand {
@@ -31,8 +32,8 @@ export interface PumpOptions {
   readonly jobs: JobStore
   /** Calls that may be under way at once: more than 1 only where the store answers them in order. */
   readonly callsMax: number
-  /** Claims and settlements are calls of their own. */
-  readonly settlesApart: boolean
+  /** When claims and settlements are calls of their own. */
+  readonly settlesApart: Capabilities['settlesApart']
   /** What to claim now, or null, with so many asked for and not yet answered. Asked right before each call. */
   readonly demand: (asked: number) => Demand | null
   /** At most so many reports of runs that wait to be sent; they go before settlements. */
@@ -74,6 +75,8 @@ export class Pump {
   #calls = 0
   /** Those of them that claim. */
   #claims = 0
+  /** Those of them that settle. */
+  #settlements = 0
   /** Sent and not answered. */
   #settling = 0
   /** Asked for by the calls under way. */
@@ -88,6 +91,7 @@ export class Pump {
   #retryTimer: Timer | undefined
   readonly #failures = { claim: 0, settle: 0 }
   #suspect = false
+  #lookFailed = false
   /** How often it was told to doubt: a doubt that comes during a check is not answered by it. */
   #doubts = 0
   #onIdle: (() => void)[] = []
@@ -143,10 +147,10 @@ export class Pump {
   /** Starts the next call. False: there is nothing to do, or it has to wait for an answer. */
   #next(): boolean {
     if (this.#suspect && this.#options.life() !== null) {
-      if (this.#calls === 0) this.#begin(() => this.#checkHoldings(), null, NO_SETTLEMENTS)
-      return this.#calls === 0
+      if (this.#calls === 0) this.#look()
+      return false
     }
-    if (this.#options.settlesApart) return this.#claimApart() || this.#settleApart()
+    if (this.#isApart) return this.#claimApart() || this.#settleApart()
     if (this.#calls >= this.#options.callsMax) return false
     const isBehind = this.#calls > 0
     if (isBehind && !this.#mayGoBehind()) return false
@@ -158,6 +162,20 @@ export class Pump {
     this.#mayFollow = demand !== null && hasNoReport(batch)
     this.#begin(() => this.#exchange(demand, batch, isBehind), demand, batch)
     return true
+  }
+
+  /** What is held here? After a look that failed endings go first: the store may take them although it cannot say. */
+  #look(): void {
+    const batch = this.#lookFailed ? this.#nextBatch() : NO_SETTLEMENTS
+    this.#lookFailed = false
+    this.#mayFollow = false
+    const call = batch.length === 0 ? () => this.#checkHoldings() : () => this.#exchange(null, batch, false)
+    this.#begin(call, null, batch)
+  }
+
+  get #isApart(): boolean {
+    const { settlesApart } = this.#options
+    return settlesApart === 'always' || (settlesApart === 'backlog' && this.#hasBacklog)
   }
 
   #claimApart(): boolean {
@@ -172,9 +190,8 @@ export class Pump {
 
   // Two at most, so that the store works on one while the other is made or made durable.
   #settleApart(): boolean {
-    const underWay = this.#calls - this.#claims
-    const isBehind = underWay > 0
-    if (underWay > 1 || (isBehind && !this.#maySettleBehind())) return false
+    const isBehind = this.#settlements > 0
+    if (this.#settlements > 1 || (isBehind && !this.#maySettleBehind())) return false
     const batch = this.#nextBatch()
     if (batch.length === 0) return false
     this.#mayFollow = hasNoReport(batch)
@@ -198,6 +215,7 @@ export class Pump {
     this.#claims += claims
     this.#asked += asked
     this.#settling += length
+    this.#settlements += length > 0 ? 1 : 0
     void call()
       .then(
         () => {
@@ -211,6 +229,7 @@ export class Pump {
         this.#claims -= claims
         this.#asked -= asked
         this.#settling -= length
+        this.#settlements -= length > 0 ? 1 : 0
         if (this.#calls === 0) this.#frontFailed = false
         this.wake()
       })
@@ -269,7 +288,9 @@ export class Pump {
     const life = this.#options.life()
     if (life === null) return
     const doubts = this.#doubts
+    this.#lookFailed = true
     const held = await jobs.holdings(life.worker, life.claimNo)
+    this.#lookFailed = false
     this.#suspect = this.#doubts !== doubts
     for (const ref of held) {
       if (isKnown(ref) || this.#isWaiting(ref)) continue

@@ -32,7 +32,7 @@ test('the end of a run never overtakes its report, however many end at once', as
     runtime,
     jobs,
     callsMax: 1,
-    settlesApart: false,
+    settlesApart: 'never',
     demand: () => null,
     reports: (most) => reports.take(most),
     onReportLost: () => undefined,
@@ -95,7 +95,7 @@ function apart(reports: Settlement[] = []) {
     runtime: createRuntime({ clock }),
     jobs,
     callsMax: 2,
-    settlesApart: true,
+    settlesApart: 'always',
     demand: () => {
       const demand = isWanted ? { worker: 'w' as WorkerId, claimNo: 1, queues: ['q'], limit: 10 } : null
       isWanted = false
@@ -174,22 +174,14 @@ test('apart, nothing more is claimed while too many endings are without an answe
   expect(calls.claims).toBe(1)
 })
 
-test('a doubt that comes while holdings are being asked for is looked at again', async () => {
+/** A pump that doubts what it holds, over a store that answers so. */
+function doubtful(jobs: Pick<JobStore, 'holdings'> & Partial<JobStore>) {
   const clock = new ManualClock()
-  const answer = gate()
-  let asked = 0
-  const jobs = {
-    async holdings() {
-      asked += 1
-      if (asked === 1) await answer.opened
-      return []
-    },
-  } as unknown as JobStore // all that is called here
   const pump = new Pump({
     runtime: createRuntime({ clock }),
-    jobs,
+    jobs: jobs as JobStore, // all that is called here
     callsMax: 2,
-    settlesApart: false,
+    settlesApart: 'never',
     demand: () => null,
     reports: () => [],
     onReportLost: () => undefined,
@@ -199,10 +191,95 @@ test('a doubt that comes while holdings are being asked for is looked at again',
     life: () => ({ worker: 'w' as WorkerId, claimNo: 1 }),
   })
   pump.doubt()
+  return { clock, pump }
+}
+
+test('a doubt that comes while holdings are being asked for is looked at again', async () => {
+  const answer = gate()
+  let asked = 0
+  const { clock, pump } = doubtful({
+    async holdings() {
+      asked += 1
+      if (asked === 1) await answer.opened
+      return []
+    },
+  })
   await clock.breathe()
   pump.doubt()
   answer.open()
   await clock.breathe()
   await clock.breathe()
   expect(asked).toBe(2)
+})
+
+test('endings are not held back while the store cannot say what is held', async () => {
+  let asked = 0
+  const settled: number[] = []
+  const { clock, pump } = doubtful({
+    async holdings() {
+      asked += 1
+      throw new Error('no answer')
+    },
+    async apply(transitions) {
+      settled.push(transitions.length)
+      return transitions.map(() => 'applied' as const)
+    },
+  })
+  await clock.breathe()
+  pump.settle({ run: null, transition: COMPLETED })
+  await clock.advance(200)
+  expect(settled).toEqual([1])
+  await clock.advance(200)
+  expect(asked).toBeGreaterThan(1)
+})
+
+test('with a backlog, claims and settlements part; without one they travel together', async () => {
+  const clock = new ManualClock()
+  const calls: string[] = []
+  const settling = gate()
+  let isFull = true
+  let isWanted = false
+  const jobs = {
+    async claim({ limit, settle = [] }: ClaimRequest): Promise<ClaimReply> {
+      calls.push(`claim+${settle.length}`)
+      const found = Array.from({ length: isFull ? limit : 0 }, () => FACTS as unknown as ClaimedJob)
+      return { jobs: found, verdicts: settle.map(() => 'applied' as const), paused: [] }
+    },
+    async apply(transitions: readonly Transition[]): Promise<readonly Verdict[]> {
+      calls.push(`settle ${transitions.length}`)
+      await settling.opened
+      return transitions.map(() => 'applied' as const)
+    },
+  } as unknown as JobStore // all that is called here
+  const pump = new Pump({
+    runtime: createRuntime({ clock }),
+    jobs,
+    callsMax: 2,
+    settlesApart: 'backlog',
+    demand: () => {
+      const demand = isWanted ? { worker: 'w' as WorkerId, claimNo: 1, queues: ['q'], limit: 50 } : null
+      isWanted = false
+      return demand
+    },
+    reports: () => [],
+    onReportLost: () => undefined,
+    onClaimed: () => undefined,
+    onVerdict: () => undefined,
+    isKnown: () => true,
+    life: () => null,
+  })
+  const endAndClaim = async (): Promise<void> => {
+    pump.settle({ run: null, transition: COMPLETED })
+    isWanted = true
+    await clock.breathe()
+  }
+  await endAndClaim()
+  await endAndClaim()
+  isFull = false
+  await endAndClaim()
+  settling.open()
+  await pump.flushed()
+  await endAndClaim()
+  await pump.flushed()
+  expect(calls).toEqual(['claim+1', 'claim+0', 'settle 1', 'claim+0', 'settle 1', 'claim+1'])
 })

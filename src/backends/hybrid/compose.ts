@@ -222,7 +222,7 @@ function capabilitiesOf(hybrid: Hybrid, { threadOf }: HybridBackendParts): Capab
     strictPriority: false,
     orderedCalls: 2,
     orderedInserts: 1,
-    settlesApart: true,
+    settlesApart: 'always',
     threadLiveness:
       threadOf === undefined
         ? null

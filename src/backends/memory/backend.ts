@@ -27,7 +27,7 @@ const CAPABILITIES: Capabilities = {
   payloadSearch: true,
   orderedCalls: 1,
   orderedInserts: 1,
-  settlesApart: false,
+  settlesApart: 'never',
   threadLiveness: null,
 }
 

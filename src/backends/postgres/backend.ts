@@ -233,7 +233,7 @@ function capabilitiesOf(options: ConnectionOptions, schema: string): Capabilitie
     orderedCalls: 2,
     // Each takes a connection of the pool.
     orderedInserts: 1,
-    settlesApart: false,
+    settlesApart: 'backlog',
     threadLiveness: { module: beatModule(), options: beatOptions(options, schema) },
   }
 }

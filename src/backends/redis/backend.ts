@@ -133,7 +133,7 @@ function capabilitiesOf(isCluster: boolean, beat: BeatOptions): Capabilities {
     // On a Cluster a claim asks several nodes, one after the other.
     orderedCalls: isCluster ? 1 : 2,
     orderedInserts: isCluster ? 1 : 2,
-    settlesApart: false,
+    settlesApart: 'never',
     threadLiveness: { module: beatModule(), options: beat },
     retention: { finishedMs: DEFAULTS.retentionFinishedRedisMs, failedMs: DEFAULTS.retentionFailedRedisMs },
   }
