@@ -13,6 +13,10 @@ import { checkKnownOptions, invalidOption } from './core/names.ts'
 import type { SystemPolicy } from './core/policy.ts'
 import { checkRetention } from './maintenance/retention-options.ts'
 import type { RetentionOptions } from './maintenance/retention-options.ts'
+import { checkMetrics, checkTelemetry } from './observability/metrics-options.ts'
+import type { MetricsOptions, TelemetryOptions } from './observability/metrics-options.ts'
+import { createObservability } from './observability/observability.ts'
+import type { MillMetrics } from './observability/observability.ts'
 import { createEventHub } from './runtime/events.ts'
 import type { Logger } from './runtime/logger.ts'
 import { createRuntime } from './runtime/runtime.ts'
@@ -46,6 +50,10 @@ export interface MillraceOptions<Known extends readonly AnyJob[]> extends StoreO
   readonly retention?: RetentionOptions
   /** How long a store call may take before its outcome counts as unknown. Default 30 s. */
   readonly storeTimeout?: Duration
+  /** Counters and histograms of this process, and their history in the store. Default true. */
+  readonly metrics?: boolean | MetricsOptions
+  /** What goes to OpenTelemetry, if the process has registered an SDK of it. */
+  readonly telemetry?: TelemetryOptions
   /** Time, randomness and ids, for tests. */
   readonly runtime?: Partial<Runtime>
 }
@@ -53,6 +61,8 @@ export interface MillraceOptions<Known extends readonly AnyJob[]> extends StoreO
 export interface Millrace<Known extends readonly AnyJob[] = readonly AnyJob[]> extends Client<Known>, AsyncDisposable {
   /** Runs jobs in this process until `stop()`. */
   work(options?: WorkOptions): Promise<Worker>
+  /** What this process has counted, and what the stores say. */
+  readonly metrics: MillMetrics
   /** Stops workers, maintenance and connections. Idempotent. */
   stop(options?: { readonly deadline?: Duration }): Promise<void>
 }
@@ -76,6 +86,8 @@ const OPTIONS = [
   'maintenance',
   'retention',
   'storeTimeout',
+  'metrics',
+  'telemetry',
   'runtime',
 ] as const satisfies readonly (keyof MillraceOptions<readonly AnyJob[]>)[]
 
@@ -88,8 +100,11 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
   const hub = createEventHub(runtime.logger)
   const policy = systemPolicy(options)
   checkRetention(options.retention)
+  const metrics = checkMetrics(options.metrics)
+  checkTelemetry(options.telemetry)
   const stores = await openStores(options, runtime.logger)
   const backends = new Set(Object.values(stores.connections))
+  const seeing = createObservability({ runtime, connections: stores.connections, metrics })
   const { internals, ...client } = await releasing(stores, async () => {
     const created = createClient<Known>({
       jobs: options.jobs,
@@ -99,6 +114,8 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
       storeTimeoutMs,
       middleware: options.use?.enqueue ?? [],
       policy,
+      probe: seeing.probe,
+      ...(seeing.watchCalls && { watchCalls: seeing.watchCalls }),
       ...(options.onFailed && { onFailed: options.onFailed }),
       ...(options.defaults !== undefined && { defaults: options.defaults }),
       ...(options.queues !== undefined && { queues: options.queues }),
@@ -116,11 +133,13 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
     maintenance: options.maintenance ?? true,
     retention: options.retention,
     storeTimeoutMs,
+    probe: seeing.probe,
   })
   let stopping: Promise<void> | undefined
 
   async function stopAll(deadlineMs: number): Promise<void> {
     // Whatever cannot be stopped must not keep the rest running.
+    seeing.stop()
     const consumers = await Promise.allSettled([internals.stopConsumers()])
     const workers = await Promise.allSettled([works.stop(deadlineMs)])
     const closed = await Promise.allSettled([...backends].map((backend) => backend.stop()))
@@ -132,6 +151,7 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
   return {
     ...client,
     work: (work = {}) => works.work(work),
+    metrics: seeing.metrics,
     async stop(stop = {}) {
       // A wrong option must not leave it half stopped.
       const deadlineMs = checkDeadline(stop)

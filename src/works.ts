@@ -11,6 +11,7 @@ import type { SystemPolicy } from './core/policy.ts'
 import { createMaintenance, timesFor } from './maintenance/maintenance.ts'
 import { checkRetention } from './maintenance/retention-options.ts'
 import type { RetentionOptions } from './maintenance/retention-options.ts'
+import type { Probe } from './runtime/probe.ts'
 import type { Runtime } from './runtime/runtime.ts'
 import type { Service } from './runtime/service.ts'
 import { tellFailed } from './runtime/verdicts.ts'
@@ -47,6 +48,7 @@ export interface WorksParts {
   readonly maintenance: boolean
   readonly retention: RetentionOptions | undefined
   readonly storeTimeoutMs: number
+  readonly probe: Probe
 }
 
 export class Works {
@@ -144,7 +146,7 @@ export class Works {
     queues: readonly string[],
     times: EngineParts['times'],
   ): Omit<EngineParts, 'timeoutMaxMs'> {
-    const { internals, runtime, policy, middleware, onFailed, storeTimeoutMs } = this.#parts
+    const { internals, runtime, policy, middleware, onFailed, storeTimeoutMs, probe } = this.#parts
     const { registry, connections, hub } = internals
     return {
       ...policy,
@@ -157,6 +159,7 @@ export class Works {
       services: internals.runServices(connection),
       middleware,
       onFailed,
+      probe,
       host: { name: hostname(), pid: process.pid },
       times,
       flushTimeoutMs: storeTimeoutMs,
@@ -164,7 +167,7 @@ export class Works {
   }
 
   async #maintain(connection: string, workerTtlMs: number): Promise<void> {
-    const { internals, runtime, maintenance, retention, onFailed } = this.#parts
+    const { internals, runtime, maintenance, retention, onFailed, probe } = this.#parts
     if (!maintenance || this.#maintenance.has(connection)) return
     const { registry, connections, hub } = internals
     const backend = connections.backend(connection)
@@ -175,6 +178,7 @@ export class Works {
       backend,
       connection,
       events: hub,
+      probe,
       retryOf: (name) => registry.find(name)?.retry,
       onFailed: (failed) => tellFailed(failed, [registry.find(failed.name)?.onFailed, onFailed], runtime.logger),
     })

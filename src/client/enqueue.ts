@@ -6,6 +6,7 @@ import { checkNoCycle } from '../core/flow.ts'
 import type { JobId, NewJob } from '../core/job.ts'
 import { invalidOption } from '../core/names.ts'
 import type { EventHub } from '../runtime/events.ts'
+import type { Probe } from '../runtime/probe.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { InsertOutcome, InsertReply, InsertResult } from '../store/ports.ts'
 import type { Connections } from './connections.ts'
@@ -48,6 +49,7 @@ export interface EnqueuerParts {
   readonly ensureOf: (connection: string) => EnsureQueues
   /** Instead of the backend's own: writes inside somebody's transaction. */
   readonly insertVia?: (connection: string, jobs: readonly NewJob[]) => Promise<InsertReply>
+  readonly probe?: Probe | undefined
 }
 
 export function createEnqueuer(parts: EnqueuerParts): Enqueuer {
@@ -140,10 +142,12 @@ function createInserters({
   }
 }
 
-function createAnswer({ hub, insertVia }: EnqueuerParts) {
+function createAnswer({ hub, insertVia, probe }: EnqueuerParts) {
   return ({ job, ownId }: Prepared, result: InsertResult): EnqueueReply => {
     // A minted id that is already there was written by our own first try, whose reply was lost.
     const outcome: InsertOutcome = result.outcome === 'already' && !ownId ? 'inserted' : result.outcome
+    // A count may be too high by what is rolled back; without it everything that is written in transactions would be missing.
+    probe?.enqueued(job, result.id, outcome !== 'inserted')
     // Inside a transaction nobody knows yet whether there will ever be such a job.
     if (insertVia === undefined && hub.has('enqueued')) {
       const { name, queue } = job
