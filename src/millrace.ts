@@ -13,6 +13,8 @@ import { checkKnownOptions, invalidOption } from './core/names.ts'
 import type { SystemPolicy } from './core/policy.ts'
 import { checkRetention } from './maintenance/retention-options.ts'
 import type { RetentionOptions } from './maintenance/retention-options.ts'
+import { createHistory } from './observability/history.ts'
+import type { History } from './observability/history.ts'
 import { checkMetrics, checkTelemetry } from './observability/metrics-options.ts'
 import type { MetricsOptions, TelemetryOptions } from './observability/metrics-options.ts'
 import { createObservability } from './observability/observability.ts'
@@ -63,6 +65,8 @@ export interface Millrace<Known extends readonly AnyJob[] = readonly AnyJob[]> e
   work(options?: WorkOptions): Promise<Worker>
   /** What this process has counted, and what the stores say. */
   readonly metrics: MillMetrics
+  /** What all processes counted, per minute or longer: for charts. */
+  readonly history: History
   /** Stops workers, maintenance and connections. Idempotent. */
   stop(options?: { readonly deadline?: Duration }): Promise<void>
 }
@@ -101,10 +105,10 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
   const policy = systemPolicy(options)
   checkRetention(options.retention)
   const metrics = checkMetrics(options.metrics)
-  checkTelemetry(options.telemetry)
+  const telemetry = checkTelemetry(options.telemetry)
   const stores = await openStores(options, runtime.logger)
   const backends = new Set(Object.values(stores.connections))
-  const seeing = createObservability({ runtime, connections: stores.connections, metrics })
+  const seeing = createObservability({ runtime, connections: stores.connections, metrics, telemetry })
   const { internals, ...client } = await releasing(stores, async () => {
     const created = createClient<Known>({
       jobs: options.jobs,
@@ -115,6 +119,7 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
       middleware: options.use?.enqueue ?? [],
       policy,
       probe: seeing.probe,
+      tracing: seeing.tracing,
       ...(seeing.watchCalls && { watchCalls: seeing.watchCalls }),
       ...(options.onFailed && { onFailed: options.onFailed }),
       ...(options.defaults !== undefined && { defaults: options.defaults }),
@@ -123,6 +128,9 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
     })
     await startAll(backends)
     return created
+  }).catch((error: unknown) => {
+    seeing.stop()
+    throw error
   })
   const works = new Works({
     runtime,
@@ -134,7 +142,12 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
     retention: options.retention,
     storeTimeoutMs,
     probe: seeing.probe,
+    tracing: seeing.tracing,
+    beside: (backend, isLeading) => seeing.folders(backend, isLeading),
   })
+  const { connections } = internals
+  const recorder = seeing.recorder(connections)
+  await recorder.start()
   let stopping: Promise<void> | undefined
 
   async function stopAll(deadlineMs: number): Promise<void> {
@@ -142,9 +155,12 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
     seeing.stop()
     const consumers = await Promise.allSettled([internals.stopConsumers()])
     const workers = await Promise.allSettled([works.stop(deadlineMs)])
+    const recorded = await Promise.allSettled([recorder.stop()])
     const closed = await Promise.allSettled([...backends].map((backend) => backend.stop()))
     const servers = await Promise.allSettled([stores.release()])
-    const failed = [...consumers, ...workers, ...closed, ...servers].find(({ status }) => status === 'rejected')
+    const failed = [...consumers, ...workers, ...recorded, ...closed, ...servers].find(
+      ({ status }) => status === 'rejected',
+    )
     if (failed?.status === 'rejected') throw failed.reason
   }
 
@@ -152,6 +168,7 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
     ...client,
     work: (work = {}) => works.work(work),
     metrics: seeing.metrics,
+    history: createHistory(() => connections.names.map((name) => connections.backend(name).notes), runtime.clock),
     async stop(stop = {}) {
       // A wrong option must not leave it half stopped.
       const deadlineMs = checkDeadline(stop)

@@ -11,6 +11,7 @@ import { createEventHub } from '../runtime/events.ts'
 import type { EventHub } from '../runtime/events.ts'
 import type { CallWatch, Probe } from '../runtime/probe.ts'
 import type { Runtime } from '../runtime/runtime.ts'
+import type { Tracing } from '../runtime/tracing.ts'
 import type { Backend, InsertReply } from '../store/ports.ts'
 import type { QueueSettings } from '../store/queue-store.ts'
 import { createBatchDesk } from './batches.ts'
@@ -72,6 +73,7 @@ export interface ClientOptions<Known extends readonly AnyJob[]> {
   /** Without an answer for this long a store call has failed. Default 30 s. */
   readonly storeTimeoutMs?: number
   readonly probe?: Probe
+  readonly tracing?: Tracing | undefined
   /** Told of every store call of this connection. */
   readonly watchCalls?: (connection: string) => CallWatch
 }
@@ -125,8 +127,9 @@ export function createClient<const Known extends readonly AnyJob[]>(
   const ensureOf = perConnection((name) =>
     createEnsure({ runtime, queues: connections.backend(name).queues, settingsOf }),
   )
-  const { probe } = options
-  const parts: EnqueuerParts = { runtime, hub, registry, connections, middleware, prepare, handles, ensureOf, probe }
+  const { probe, tracing } = options
+  const base = { runtime, hub, registry, connections, middleware }
+  const parts: EnqueuerParts = { ...base, prepare, handles, ensureOf, probe, tracing }
   const enqueuer = createEnqueuer(parts)
   const through = (insertVia: NonNullable<EnqueuerParts['insertVia']>) =>
     // As below: the types are those of the definitions.

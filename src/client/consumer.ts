@@ -1,5 +1,6 @@
 // A consumer without our worker loop: claim, do the work in any way, then ack, nack or delete. The same
 // leases and guards as in the worker; an answer that comes too late is `stale`, a value and not an error.
+import { userMeta } from '../core/carried.ts'
 import { decideOutcome, decideRemove } from '../core/decide.ts'
 import { DEFAULT_POLICY, runPolicy } from '../core/policy.ts'
 import type { RunPolicy, SystemPolicy } from '../core/policy.ts'
@@ -248,6 +249,6 @@ function viewClaimed(claimed: ClaimedJob, signal: AbortSignal): ConsumedJob {
     input: decodePayload(claimed.payload),
     attempt: claimed.attemptCount + 1,
     enqueuedAt: new Date(claimed.enqueuedAtMs),
-    meta: claimed.meta === null ? null : decodePayload(claimed.meta),
+    meta: userMeta(claimed.meta),
   }
 }

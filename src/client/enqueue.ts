@@ -8,6 +8,7 @@ import { invalidOption } from '../core/names.ts'
 import type { EventHub } from '../runtime/events.ts'
 import type { Probe } from '../runtime/probe.ts'
 import type { Runtime } from '../runtime/runtime.ts'
+import type { Tracing } from '../runtime/tracing.ts'
 import type { InsertOutcome, InsertReply, InsertResult } from '../store/ports.ts'
 import type { Connections } from './connections.ts'
 import type { EnqueueOptions } from './enqueue-options.ts'
@@ -50,10 +51,11 @@ export interface EnqueuerParts {
   /** Instead of the backend's own: writes inside somebody's transaction. */
   readonly insertVia?: (connection: string, jobs: readonly NewJob[]) => Promise<InsertReply>
   readonly probe?: Probe | undefined
+  readonly tracing?: Tracing | undefined
 }
 
 export function createEnqueuer(parts: EnqueuerParts): Enqueuer {
-  const { registry, middleware } = parts
+  const { registry, middleware, tracing } = parts
   const inserterOf = createInserters(parts)
   const answer = createAnswer(parts)
 
@@ -61,9 +63,11 @@ export function createEnqueuer(parts: EnqueuerParts): Enqueuer {
   function insertOne(prepared: Prepared | Promise<Prepared>): Promise<EnqueueReply> {
     // Not awaited when it is there: calls of one tick must still meet in one insert.
     if (prepared instanceof Promise) return prepared.then(insertOne)
-    return inserterOf(prepared.connection)
-      .one(prepared.job)
-      .then((result) => answer(prepared, result))
+    const inserter = inserterOf(prepared.connection)
+    const written = tracing?.isOn()
+      ? tracing.enqueue([prepared.job], ([job]) => inserter.one(job!))
+      : inserter.one(prepared.job)
+    return written.then((result) => answer(prepared, result))
   }
 
   async function insertMany(prepared: readonly Prepared[], what: string): Promise<readonly EnqueueReply[]> {
@@ -73,7 +77,11 @@ export function createEnqueuer(parts: EnqueuerParts): Enqueuer {
       what,
     )
     checkTogether(prepared)
-    const results = await inserterOf(connection).many(prepared.map(({ job }) => job))
+    const inserter = inserterOf(connection)
+    const jobs = prepared.map(({ job }) => job)
+    const results = await (tracing?.isOn()
+      ? tracing.enqueue(jobs, (carrying) => inserter.many(carrying))
+      : inserter.many(jobs))
     return prepared.map((one, index) => answer(one, results[index]!))
   }
 

@@ -10,7 +10,8 @@ import { MillraceError } from '../core/errors.ts'
 import { checkKnownOptions, invalidOption } from '../core/names.ts'
 import type { SystemPolicy } from '../core/policy.ts'
 import { createMillrace } from '../millrace.ts'
-import { checkMetrics } from '../observability/metrics-options.ts'
+import { createHistory } from '../observability/history.ts'
+import { checkMetrics, checkTelemetry } from '../observability/metrics-options.ts'
 import { createObservability } from '../observability/observability.ts'
 import { systemClock } from '../runtime/clock.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -95,7 +96,12 @@ async function steppedMillrace<const Known extends readonly AnyJob[]>(
   const runtime = seededRuntime(clock, seed, options.logger)
   const backends = ledger.backends()
   const hooks = new FailedHooks()
-  const seeing = createObservability({ runtime, connections: backends, metrics: checkMetrics({ history: false }) })
+  const seeing = createObservability({
+    runtime,
+    connections: backends,
+    metrics: checkMetrics({ history: false }),
+    telemetry: checkTelemetry(),
+  })
   const { internals, ...client } = createClient<Known>({
     jobs: options.jobs,
     connections: backends,
@@ -103,6 +109,7 @@ async function steppedMillrace<const Known extends readonly AnyJob[]>(
     middleware: use?.enqueue ?? [],
     policy: policyOf(options),
     probe: seeing.probe,
+    tracing: seeing.tracing,
     ...(onFailed && { onFailed: hooks.wrap(onFailed) }),
     ...(queues && { queues }),
     ...(secrets && { secrets }),
@@ -136,6 +143,7 @@ async function steppedMillrace<const Known extends readonly AnyJob[]>(
     waitFor: async (target, status, wait) => waitFor(ledger, target, status, wait),
     work: () => Promise.reject(worksByHand(mode)),
     metrics: seeing.metrics,
+    history: createHistory(() => Object.values(backends).map(({ notes }) => notes), clock),
     stop,
     [Symbol.asyncDispose]: stop,
   } satisfies TestMillrace<Known>

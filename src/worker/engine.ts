@@ -17,6 +17,7 @@ import { bounded } from '../runtime/bounded.ts'
 import type { EventHub } from '../runtime/events.ts'
 import type { Probe } from '../runtime/probe.ts'
 import type { Runtime } from '../runtime/runtime.ts'
+import type { Tracing } from '../runtime/tracing.ts'
 import { reportVerdict } from '../runtime/verdicts.ts'
 import type { VerdictOptions } from '../runtime/verdicts.ts'
 import type { Backend, ClaimReply } from '../store/ports.ts'
@@ -50,6 +51,7 @@ export interface EngineOptions extends SystemPolicy {
   readonly middleware: readonly RunMiddleware[]
   readonly onFailed: FailedHook | undefined
   readonly probe?: Probe | undefined
+  readonly tracing?: Tracing | undefined
   readonly host: { readonly name: string; readonly pid: number }
   readonly times: LifeTimes
   /** The longest a run may take here, whatever its job says. */
@@ -88,6 +90,7 @@ export class Engine {
     this.#executor = new Executor({
       clock: runtime.clock,
       middleware: options.middleware,
+      tracing: options.tracing,
       host: {
         clock: runtime.clock,
         services: (run) => options.services(run.claimed, () => !run.over),
@@ -341,6 +344,7 @@ export class Engine {
     }
     if (this.#runs.get(run.claimed.id) === run) this.#runs.delete(run.claimed.id)
     this.#options.slots.letGo()
+    run.trace?.settled(transition, verdict)
     reportVerdict(run, transition, verdict, this.#verdicts)
   }
 

@@ -94,7 +94,12 @@ describe('memory', () => {
     await mill.schedules.upsert('each-minute', { job: other, every: '1m' })
     await clock.during(mill.work())
     await clock.advance(3.5 * 60_000)
-    expect(behaviour(mill.metrics.snapshot(), 'other-kind').counts).toMatchObject({ enqueued: 3, completed: 3 })
+    const { length } = (await mill.jobs.list()).items
+    expect(length).toBeGreaterThanOrEqual(3)
+    expect(behaviour(mill.metrics.snapshot(), 'other-kind').counts).toMatchObject({
+      enqueued: length,
+      completed: length,
+    })
     await clock.during(mill.stop())
   })
 
