@@ -12,23 +12,21 @@ export interface ProbeParts {
   readonly clock: Clock
   /** Absent: nothing is counted. */
   readonly meter?: JobMeter | undefined
-  /** Told after the counts. */
-  readonly also?: Pick<Probe, 'enqueued' | 'started' | 'ended'> | undefined
+  /** Told of ends after they were counted. */
+  readonly ended?: Probe['ended'] | undefined
 }
 
-export function createProbe({ clock, meter, also }: ProbeParts): Probe {
+export function createProbe({ clock, meter, ended: tellEnd }: ProbeParts): Probe {
   return {
     enqueued(job, id, isDuplicate) {
       const { queue, name } = job
       meter?.enqueued(queue, name, isDuplicate)
-      also?.enqueued(job, id, isDuplicate)
       if (CHANNELS.enqueue.hasSubscribers) {
         CHANNELS.enqueue.publish({ id, name, queue, duplicate: isDuplicate } satisfies EnqueueMessage)
       }
     },
     started(claimed, lane, worker) {
       meter?.started(claimed, lane, clock.nowMs())
-      also?.started(claimed, lane, worker)
       if (CHANNELS.start.hasSubscribers) {
         const { id, name, queue, attemptCount } = claimed
         const message: StartMessage = { id, name, queue, worker, attempt: attemptCount + 1, lane: LANES[lane] }
@@ -37,7 +35,7 @@ export function createProbe({ clock, meter, also }: ProbeParts): Probe {
     },
     ended(claimed, settled, worker) {
       meter?.ended(claimed, settled, clock.nowMs())
-      also?.ended(claimed, settled, worker)
+      tellEnd?.(claimed, settled, worker)
       if (CHANNELS.end.hasSubscribers) CHANNELS.end.publish(endMessage(claimed, settled, worker))
     },
     refused(claimed, transition, verdict, worker) {

@@ -14,6 +14,7 @@ import { createFolder } from './folder.ts'
 import { createGauges } from './gauges.ts'
 import type { Gauges } from './gauges.ts'
 import { createProbe } from './job-probe.ts'
+import { createMeters } from './meters.ts'
 import type { CheckedMetrics, CheckedTelemetry } from './metrics-options.ts'
 import { prometheusText } from './prometheus.ts'
 import { createRecorder } from './recorder.ts'
@@ -59,8 +60,9 @@ export function createObservability(parts: ObservabilityParts): Observability {
     ...(lag !== undefined && { loopLag: () => lag.read() }),
   })
   const gauges = createGauges({ connections, clock })
+  const meters = asked !== null && telemetry.metrics ? createMeters(metrics, gauges) : undefined
   return {
-    probe: createProbe({ clock, meter: asked === null ? undefined : metrics.jobs }),
+    probe: createProbe({ clock, meter: asked === null ? undefined : metrics.jobs, ended: meters?.ended }),
     ...(asked !== null && { watchCalls: (connection: string) => metrics.calls.watch(connection) }),
     tracing: telemetry.tracing === null ? undefined : createTracing(telemetry.tracing),
     recorder: (own) => (asked?.keepsHistory ? recorderOf(runtime, metrics, own) : NOTHING),
@@ -70,7 +72,10 @@ export function createObservability(parts: ObservabilityParts): Observability {
       gauges,
       text: async () => prometheusText(metrics.snapshot(), await gauges()),
     },
-    stop: () => lag?.stop(),
+    stop() {
+      lag?.stop()
+      meters?.stop()
+    },
   }
 }
 

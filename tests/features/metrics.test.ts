@@ -77,7 +77,7 @@ describe('memory', () => {
   test('O1 a result that came too late and a run that lost its worker are counted where they are found', async () => {
     const { clock, mill, backend } = await setup([behave])
     await mill.enqueue(behave, 'fine')
-    const [worker] = [await mill.consumer({ queues: ['mail'], visibility: '1s' })]
+    const worker = mill.consumer({ queues: ['mail'], visibility: '1s' })
     const [job] = await worker.claim()
     await clock.during(mill.work({ queues: ['mail'] }))
     await clock.advance(20_000)
