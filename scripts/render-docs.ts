@@ -4,6 +4,8 @@ import { EDGES } from '../src/core/edges.ts'
 import type { Edge } from '../src/core/edges.ts'
 import { ERROR_CATALOGUE } from '../src/core/errors.ts'
 import type { ErrorEntry } from '../src/core/errors.ts'
+import { METRICS } from '../src/observability/definitions.ts'
+import type { Definition } from '../src/observability/definitions.ts'
 
 export interface GeneratedDoc {
   /** Relative to the root of the repository. */
@@ -14,6 +16,7 @@ export interface GeneratedDoc {
 export const GENERATED_DOCS: readonly GeneratedDoc[] = [
   { path: 'docs/state-machine.md', render: renderStateMachine },
   { path: 'docs/errors.md', render: renderErrors },
+  { path: 'docs/metrics.md', render: renderMetrics },
 ]
 
 export function renderStateMachine(): string {
@@ -53,6 +56,40 @@ Every error that Millrace raises on purpose is a \`MillraceError\` with a stable
 what, and what to do, and \`details\` for machines. Codes are never renamed or reused.
 
 ${table(['code', 'means', 'what to do'], rows)}
+`
+}
+
+export function renderMetrics(): string {
+  const entries: [string, Definition][] = Object.entries(METRICS)
+  const rowsOf = (of: Definition['of']): string[][] =>
+    entries
+      .filter(([, definition]) => definition.of === of)
+      .map(([name, { type, labels, help }]) => [code(name), type, labels.map(code).join(', '), help])
+  const bounds = entries.flatMap(([name, one]) =>
+    one.bounds === undefined ? [] : [[code(name), one.bounds.map(String).join(', ')]],
+  )
+  const head = ['name', 'type', 'labels', 'meaning']
+  return `${notice('src/observability/definitions.ts')}
+# Metrics
+
+Times are seconds, sizes are bytes. How to get them, traces, channels and history: [observability.md](observability.md).
+Labels are bounded: more pairs of queue and kind than \`metrics.series\` (300) are counted as queue \`other\`, kind \`other\`.
+
+## Of a process
+
+Each process counts its own: sum them over all processes. They start at 0 with the process.
+
+${table(head, rowsOf('process'))}
+
+## Of a store
+
+Read from the store at the scrape, at most 5 s old, the same whoever is asked: take one, or the maximum.
+
+${table(head, rowsOf('store'))}
+
+## Buckets
+
+${table(['histogram', 'bounds in seconds'], bounds)}
 `
 }
 

@@ -13,6 +13,12 @@ import { checkKnownOptions, invalidOption } from './core/names.ts'
 import type { SystemPolicy } from './core/policy.ts'
 import { checkRetention } from './maintenance/retention-options.ts'
 import type { RetentionOptions } from './maintenance/retention-options.ts'
+import { createHistory } from './observability/history.ts'
+import type { History } from './observability/history.ts'
+import { checkMetrics, checkTelemetry } from './observability/metrics-options.ts'
+import type { MetricsOptions, TelemetryOptions } from './observability/metrics-options.ts'
+import { createObservability } from './observability/observability.ts'
+import type { MillMetrics } from './observability/observability.ts'
 import { createEventHub } from './runtime/events.ts'
 import type { Logger } from './runtime/logger.ts'
 import { createRuntime } from './runtime/runtime.ts'
@@ -46,6 +52,10 @@ export interface MillraceOptions<Known extends readonly AnyJob[]> extends StoreO
   readonly retention?: RetentionOptions
   /** How long a store call may take before its outcome counts as unknown. Default 30 s. */
   readonly storeTimeout?: Duration
+  /** Counters and histograms of this process, and their history in the store. Default true. */
+  readonly metrics?: boolean | MetricsOptions
+  /** What goes to OpenTelemetry, if the process has registered an SDK of it. */
+  readonly telemetry?: TelemetryOptions
   /** Time, randomness and ids, for tests. */
   readonly runtime?: Partial<Runtime>
 }
@@ -53,6 +63,10 @@ export interface MillraceOptions<Known extends readonly AnyJob[]> extends StoreO
 export interface Millrace<Known extends readonly AnyJob[] = readonly AnyJob[]> extends Client<Known>, AsyncDisposable {
   /** Runs jobs in this process until `stop()`. */
   work(options?: WorkOptions): Promise<Worker>
+  /** What this process has counted, and what the stores say. */
+  readonly metrics: MillMetrics
+  /** What all processes counted, per minute or longer: for charts. */
+  readonly history: History
   /** Stops workers, maintenance and connections. Idempotent. */
   stop(options?: { readonly deadline?: Duration }): Promise<void>
 }
@@ -76,6 +90,8 @@ const OPTIONS = [
   'maintenance',
   'retention',
   'storeTimeout',
+  'metrics',
+  'telemetry',
   'runtime',
 ] as const satisfies readonly (keyof MillraceOptions<readonly AnyJob[]>)[]
 
@@ -88,8 +104,11 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
   const hub = createEventHub(runtime.logger)
   const policy = systemPolicy(options)
   checkRetention(options.retention)
+  const metrics = checkMetrics(options.metrics)
+  const telemetry = checkTelemetry(options.telemetry)
   const stores = await openStores(options, runtime.logger)
   const backends = new Set(Object.values(stores.connections))
+  const seeing = createObservability({ runtime, connections: stores.connections, metrics, telemetry })
   const { internals, ...client } = await releasing(stores, async () => {
     const created = createClient<Known>({
       jobs: options.jobs,
@@ -99,6 +118,9 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
       storeTimeoutMs,
       middleware: options.use?.enqueue ?? [],
       policy,
+      probe: seeing.probe,
+      tracing: seeing.tracing,
+      ...(seeing.watchCalls && { watchCalls: seeing.watchCalls }),
       ...(options.onFailed && { onFailed: options.onFailed }),
       ...(options.defaults !== undefined && { defaults: options.defaults }),
       ...(options.queues !== undefined && { queues: options.queues }),
@@ -106,6 +128,9 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
     })
     await startAll(backends)
     return created
+  }).catch((error: unknown) => {
+    seeing.stop()
+    throw error
   })
   const works = new Works({
     runtime,
@@ -116,22 +141,34 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
     maintenance: options.maintenance ?? true,
     retention: options.retention,
     storeTimeoutMs,
+    probe: seeing.probe,
+    tracing: seeing.tracing,
+    beside: (backend, isLeading) => seeing.folders(backend, isLeading),
   })
+  const { connections } = internals
+  const recorder = seeing.recorder(connections)
+  await recorder.start()
   let stopping: Promise<void> | undefined
 
   async function stopAll(deadlineMs: number): Promise<void> {
     // Whatever cannot be stopped must not keep the rest running.
+    seeing.stop()
     const consumers = await Promise.allSettled([internals.stopConsumers()])
     const workers = await Promise.allSettled([works.stop(deadlineMs)])
+    const recorded = await Promise.allSettled([recorder.stop()])
     const closed = await Promise.allSettled([...backends].map((backend) => backend.stop()))
     const servers = await Promise.allSettled([stores.release()])
-    const failed = [...consumers, ...workers, ...closed, ...servers].find(({ status }) => status === 'rejected')
+    const failed = [...consumers, ...workers, ...recorded, ...closed, ...servers].find(
+      ({ status }) => status === 'rejected',
+    )
     if (failed?.status === 'rejected') throw failed.reason
   }
 
   return {
     ...client,
     work: (work = {}) => works.work(work),
+    metrics: seeing.metrics,
+    history: createHistory(() => connections.names.map((name) => connections.backend(name).notes), runtime.clock),
     async stop(stop = {}) {
       // A wrong option must not leave it half stopped.
       const deadlineMs = checkDeadline(stop)

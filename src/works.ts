@@ -11,9 +11,12 @@ import type { SystemPolicy } from './core/policy.ts'
 import { createMaintenance, timesFor } from './maintenance/maintenance.ts'
 import { checkRetention } from './maintenance/retention-options.ts'
 import type { RetentionOptions } from './maintenance/retention-options.ts'
+import type { Probe } from './runtime/probe.ts'
 import type { Runtime } from './runtime/runtime.ts'
 import type { Service } from './runtime/service.ts'
+import type { Tracing } from './runtime/tracing.ts'
 import { tellFailed } from './runtime/verdicts.ts'
+import type { Backend } from './store/ports.ts'
 import { startWorker } from './worker/worker.ts'
 import type { EngineParts, Worker } from './worker/worker.ts'
 
@@ -47,6 +50,10 @@ export interface WorksParts {
   readonly maintenance: boolean
   readonly retention: RetentionOptions | undefined
   readonly storeTimeoutMs: number
+  readonly probe: Probe
+  readonly tracing: Tracing | undefined
+  /** Services that want to know who leads the maintenance of a store. */
+  readonly beside: (backend: Backend, isLeading: () => boolean) => readonly Service[]
 }
 
 export class Works {
@@ -144,7 +151,7 @@ export class Works {
     queues: readonly string[],
     times: EngineParts['times'],
   ): Omit<EngineParts, 'timeoutMaxMs'> {
-    const { internals, runtime, policy, middleware, onFailed, storeTimeoutMs } = this.#parts
+    const { internals, runtime, policy, middleware, onFailed, storeTimeoutMs, probe, tracing } = this.#parts
     const { registry, connections, hub } = internals
     return {
       ...policy,
@@ -157,6 +164,8 @@ export class Works {
       services: internals.runServices(connection),
       middleware,
       onFailed,
+      probe,
+      tracing,
       host: { name: hostname(), pid: process.pid },
       times,
       flushTimeoutMs: storeTimeoutMs,
@@ -164,7 +173,7 @@ export class Works {
   }
 
   async #maintain(connection: string, workerTtlMs: number): Promise<void> {
-    const { internals, runtime, maintenance, retention, onFailed } = this.#parts
+    const { internals, runtime, maintenance, retention, onFailed, probe, beside } = this.#parts
     if (!maintenance || this.#maintenance.has(connection)) return
     const { registry, connections, hub } = internals
     const backend = connections.backend(connection)
@@ -175,6 +184,8 @@ export class Works {
       backend,
       connection,
       events: hub,
+      probe,
+      beside: (isLeading) => beside(backend, isLeading),
       retryOf: (name) => registry.find(name)?.retry,
       onFailed: (failed) => tellFailed(failed, [registry.find(failed.name)?.onFailed, onFailed], runtime.logger),
     })

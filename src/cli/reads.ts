@@ -1,6 +1,5 @@
 // What operators ask and the client does not answer: who works, how much of a limit is used, what time the store
 // has. Read from the backends themselves.
-import { DEFAULTS } from '../core/limits.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { isDiagnosable, isDispatching } from '../store/diagnosis.ts'
 import type { Check, DispatchState } from '../store/diagnosis.ts'
@@ -70,10 +69,4 @@ export function createReads(connections: Readonly<Record<string, Backend>>, cloc
   }
 }
 
-/** Within this time after its last heartbeat the jobs of a dead worker have been given to others. */
-const SILENT_MAX_MS = 1.5 * DEFAULTS.workerTtlMs
-
-/** Nobody declares workers dead while nobody runs maintenance, so the age of the heartbeat counts too. */
-export function isLive(worker: Pick<WorkerRecord, 'state' | 'lastBeatAtMs'>, nowMs: number): boolean {
-  return worker.state === 'alive' && nowMs - worker.lastBeatAtMs <= SILENT_MAX_MS
-}
+export { isLive } from '../core/liveness.ts'

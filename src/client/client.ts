@@ -9,7 +9,9 @@ import { DEFAULT_POLICY } from '../core/policy.ts'
 import type { SystemPolicy } from '../core/policy.ts'
 import { createEventHub } from '../runtime/events.ts'
 import type { EventHub } from '../runtime/events.ts'
+import type { CallWatch, Probe } from '../runtime/probe.ts'
 import type { Runtime } from '../runtime/runtime.ts'
+import type { Tracing } from '../runtime/tracing.ts'
 import type { Backend, InsertReply } from '../store/ports.ts'
 import type { QueueSettings } from '../store/queue-store.ts'
 import { createBatchDesk } from './batches.ts'
@@ -70,6 +72,10 @@ export interface ClientOptions<Known extends readonly AnyJob[]> {
   readonly middleware?: readonly EnqueueMiddleware[]
   /** Without an answer for this long a store call has failed. Default 30 s. */
   readonly storeTimeoutMs?: number
+  readonly probe?: Probe
+  readonly tracing?: Tracing | undefined
+  /** Told of every store call of this connection. */
+  readonly watchCalls?: (connection: string) => CallWatch
 }
 
 /** What the facade builds workers and transactions from. */
@@ -121,7 +127,9 @@ export function createClient<const Known extends readonly AnyJob[]>(
   const ensureOf = perConnection((name) =>
     createEnsure({ runtime, queues: connections.backend(name).queues, settingsOf }),
   )
-  const parts: EnqueuerParts = { runtime, hub, registry, connections, middleware, prepare, handles, ensureOf }
+  const { probe, tracing } = options
+  const base = { runtime, hub, registry, connections, middleware }
+  const parts: EnqueuerParts = { ...base, prepare, handles, ensureOf, probe, tracing }
   const enqueuer = createEnqueuer(parts)
   const through = (insertVia: NonNullable<EnqueuerParts['insertVia']>) =>
     // As below: the types are those of the definitions.
@@ -155,7 +163,10 @@ export function createClient<const Known extends readonly AnyJob[]>(
     },
     consumer: (consumerOptions: Parameters<Client['consumer']>[0]) =>
       consumers.open(
-        createConsumer({ connections, runtime, registry, hub, policy, onFailed: options.onFailed }, consumerOptions),
+        createConsumer(
+          { connections, runtime, registry, hub, policy, onFailed: options.onFailed, probe },
+          consumerOptions,
+        ),
       ),
     on: ((name, listener) => hub.on(name, listener)) satisfies Client['on'],
     internals: {
@@ -192,10 +203,14 @@ function handleServices(connections: Connections, awaitResult: AwaitResult, endi
   }
 }
 
-function bound({ connections, runtime, storeTimeoutMs = DEFAULTS.storeTimeoutMs }: ClientOptions<readonly AnyJob[]>) {
+function bound(options: ClientOptions<readonly AnyJob[]>): Readonly<Record<string, Backend>> {
+  const { connections, runtime, storeTimeoutMs = DEFAULTS.storeTimeoutMs, watchCalls } = options
   const entries = Object.entries(connections)
   return Object.fromEntries(
-    entries.map(([name, backend]) => [name, boundedBackend(backend, runtime.clock, storeTimeoutMs)]),
+    entries.map(([name, backend]) => [
+      name,
+      boundedBackend(backend, runtime.clock, storeTimeoutMs, watchCalls?.(name)),
+    ]),
   )
 }
 

@@ -1,5 +1,6 @@
 // A consumer without our worker loop: claim, do the work in any way, then ack, nack or delete. The same
 // leases and guards as in the worker; an answer that comes too late is `stale`, a value and not an error.
+import { userMeta } from '../core/carried.ts'
 import { decideOutcome, decideRemove } from '../core/decide.ts'
 import { DEFAULT_POLICY, runPolicy } from '../core/policy.ts'
 import type { RunPolicy, SystemPolicy } from '../core/policy.ts'
@@ -12,8 +13,10 @@ import { LIMITS } from '../core/limits.ts'
 import { checkInteger, checkKnownOptions, checkName, invalidOption } from '../core/names.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { decodePayload, encodePayload } from '../core/payload.ts'
+import { DEFAULT_LANES, laneOf } from '../core/priority.ts'
 import type { Transition, Verdict } from '../core/transition.ts'
 import type { EventHub } from '../runtime/events.ts'
+import type { Probe } from '../runtime/probe.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { reportVerdict } from '../runtime/verdicts.ts'
 import type { Backend } from '../store/ports.ts'
@@ -73,6 +76,7 @@ export interface ConsumerParts {
   readonly policy: SystemPolicy
   readonly hub: EventHub
   readonly onFailed: FailedHook | undefined
+  readonly probe: Probe | undefined
 }
 
 const VISIBILITY = { minMs: 100, maxMs: LIMITS.timeoutMaxMs }
@@ -128,8 +132,10 @@ class ManualConsumer implements Consumer {
   async claim(max = 1): Promise<readonly ConsumedJob[]> {
     checkInteger(max, 'max', 1, LIMITS.claimBatchMax)
     const jobs = await this.#life.claim(max)
-    const startMs = this.#parts.runtime.clock.monoMs()
+    const { runtime, probe } = this.#parts
+    const startMs = runtime.clock.monoMs()
     return jobs.map((claimed) => {
+      probe?.started(claimed, laneOf(claimed.priority, DEFAULT_LANES), this.#life.worker)
       const job = viewClaimed(claimed, this.#life.signalOf(claimed))
       this.#claims.set(job, { claimed, startMs })
       return job
@@ -209,13 +215,14 @@ class ManualConsumer implements Consumer {
   /** The same events and hooks as after a run of the worker. */
   #tell(claimed: ClaimedJob, transition: Transition | undefined, verdict: Verdict | undefined): void {
     if (transition === undefined || verdict === undefined) return
-    const { registry, hub, onFailed, runtime } = this.#parts
+    const { registry, hub, onFailed, runtime, probe } = this.#parts
     const run = { claimed, worker: this.#life.worker, definition: registry.find(claimed.name) }
     reportVerdict(run, transition, verdict, {
       events: hub,
       logger: runtime.logger,
       connection: this.#connection,
       onFailed,
+      probe,
     })
   }
 
@@ -242,6 +249,6 @@ function viewClaimed(claimed: ClaimedJob, signal: AbortSignal): ConsumedJob {
     input: decodePayload(claimed.payload),
     attempt: claimed.attemptCount + 1,
     enqueuedAt: new Date(claimed.enqueuedAtMs),
-    meta: claimed.meta === null ? null : decodePayload(claimed.meta),
+    meta: userMeta(claimed.meta),
   }
 }

@@ -1,5 +1,6 @@
 // The options of one enqueue, checked field by field before anything is written. What is left out is
 // decided later by the job kind and then by the queue.
+import { checkMetaKeys } from '../core/carried.ts'
 import type { Duration } from '../core/duration.ts'
 import { parseDuration } from '../core/duration.ts'
 import { MillraceError } from '../core/errors.ts'
@@ -118,6 +119,7 @@ export function encodeMeta(
   if (typeof meta !== 'object' || meta === null || Array.isArray(meta)) {
     throw invalidOption('meta', meta, 'an object of JSON values')
   }
+  checkMetaKeys(meta)
   return encode(meta)
 }
 

@@ -6,7 +6,9 @@ import { checkNoCycle } from '../core/flow.ts'
 import type { JobId, NewJob } from '../core/job.ts'
 import { invalidOption } from '../core/names.ts'
 import type { EventHub } from '../runtime/events.ts'
+import type { Probe } from '../runtime/probe.ts'
 import type { Runtime } from '../runtime/runtime.ts'
+import type { Tracing } from '../runtime/tracing.ts'
 import type { InsertOutcome, InsertReply, InsertResult } from '../store/ports.ts'
 import type { Connections } from './connections.ts'
 import type { EnqueueOptions } from './enqueue-options.ts'
@@ -48,10 +50,12 @@ export interface EnqueuerParts {
   readonly ensureOf: (connection: string) => EnsureQueues
   /** Instead of the backend's own: writes inside somebody's transaction. */
   readonly insertVia?: (connection: string, jobs: readonly NewJob[]) => Promise<InsertReply>
+  readonly probe?: Probe | undefined
+  readonly tracing?: Tracing | undefined
 }
 
 export function createEnqueuer(parts: EnqueuerParts): Enqueuer {
-  const { registry, middleware } = parts
+  const { registry, middleware, tracing } = parts
   const inserterOf = createInserters(parts)
   const answer = createAnswer(parts)
 
@@ -59,9 +63,11 @@ export function createEnqueuer(parts: EnqueuerParts): Enqueuer {
   function insertOne(prepared: Prepared | Promise<Prepared>): Promise<EnqueueReply> {
     // Not awaited when it is there: calls of one tick must still meet in one insert.
     if (prepared instanceof Promise) return prepared.then(insertOne)
-    return inserterOf(prepared.connection)
-      .one(prepared.job)
-      .then((result) => answer(prepared, result))
+    const inserter = inserterOf(prepared.connection)
+    const written = tracing?.isOn()
+      ? tracing.enqueue([prepared.job], ([job]) => inserter.one(job!))
+      : inserter.one(prepared.job)
+    return written.then((result) => answer(prepared, result))
   }
 
   async function insertMany(prepared: readonly Prepared[], what: string): Promise<readonly EnqueueReply[]> {
@@ -71,7 +77,11 @@ export function createEnqueuer(parts: EnqueuerParts): Enqueuer {
       what,
     )
     checkTogether(prepared)
-    const results = await inserterOf(connection).many(prepared.map(({ job }) => job))
+    const inserter = inserterOf(connection)
+    const jobs = prepared.map(({ job }) => job)
+    const results = await (tracing?.isOn()
+      ? tracing.enqueue(jobs, (carrying) => inserter.many(carrying))
+      : inserter.many(jobs))
     return prepared.map((one, index) => answer(one, results[index]!))
   }
 
@@ -140,10 +150,12 @@ function createInserters({
   }
 }
 
-function createAnswer({ hub, insertVia }: EnqueuerParts) {
+function createAnswer({ hub, insertVia, probe }: EnqueuerParts) {
   return ({ job, ownId }: Prepared, result: InsertResult): EnqueueReply => {
     // A minted id that is already there was written by our own first try, whose reply was lost.
     const outcome: InsertOutcome = result.outcome === 'already' && !ownId ? 'inserted' : result.outcome
+    // A count may be too high by what is rolled back; without it everything that is written in transactions would be missing.
+    probe?.enqueued(job, result.id, outcome !== 'inserted')
     // Inside a transaction nobody knows yet whether there will ever be such a job.
     if (insertVia === undefined && hub.has('enqueued')) {
       const { name, queue } = job

@@ -1,4 +1,5 @@
 // A job as people read it: decoded values, Dates, and the connection it lives on.
+import { userMeta } from '../core/carried.ts'
 import type { AttemptError } from '../core/attempt-error.ts'
 import type { AttemptRow, BatchId, JobId, JobStatus, LogLine, StoredJob, WaitReason, WorkerId } from '../core/job.ts'
 import type { Json, JsonText } from '../core/json.ts'
@@ -79,7 +80,7 @@ export function viewJob(job: StoredJob, connection: string): Job {
     worker: job.worker,
     batch: job.batch,
     tags: job.tags,
-    meta: decodedOrNull(job.meta),
+    meta: userMeta(job.meta),
     group: job.group,
     limitKey: job.limitKey,
     uniqueKey: job.uniqueKey,

@@ -42,6 +42,12 @@ export const DEFAULTS = {
   storeTimeoutMs: 30_000,
   crashesBeforeAlone: 2,
   crashesBeforePoison: 3,
+  /** Pairs of queue and kind that are counted apart. */
+  metricSeries: 300,
+  gaugesCacheMs: 5_000,
+  gaugesTimeoutMs: 2_000,
+  rollupMinutesKeptMs: 48 * 60 * 60_000,
+  rollupHoursKeptMs: 90 * 24 * 60 * 60_000,
 } as const
 
 export const LIMITS = {
@@ -73,4 +79,8 @@ export const LIMITS = {
   catchUpMax: 1_000,
   noteBytesMax: 64 * 1024,
   metaBytesMax: 4 * 1024,
+  metricSeriesMax: 10_000,
+  /** Pairs of queue and kind in one note of history. */
+  rollupSeriesMax: 100,
+  historyPointsMax: 3_000,
 } as const

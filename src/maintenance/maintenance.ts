@@ -36,6 +36,7 @@ export function createMaintenance(options: MaintenanceOptions): Service {
     createRescuer(options, isLeading),
     createScheduler(options, isLeading),
     createPruner(options, isLeading),
+    ...(options.beside?.(isLeading) ?? []),
   ]
   // What a backend needs done all the time waits for no long lease.
   const dispatcher = createLeader({

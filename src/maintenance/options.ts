@@ -2,7 +2,9 @@
 import type { FailedInfo } from '../core/definition.ts'
 import type { RetryPolicy } from '../core/retry.ts'
 import type { EventHub } from '../runtime/events.ts'
+import type { Probe } from '../runtime/probe.ts'
 import type { Runtime } from '../runtime/runtime.ts'
+import type { Service } from '../runtime/service.ts'
 import type { Backend } from '../store/ports.ts'
 import type { RetentionPeriods } from './retention-options.ts'
 
@@ -19,4 +21,7 @@ export interface MaintenanceOptions {
   /** The policy of a job kind, if this process knows the kind and it has one. */
   readonly retryOf: (name: string) => RetryPolicy | undefined
   readonly onFailed: (failed: FailedInfo) => void
+  readonly probe?: Probe | undefined
+  /** Services of others that want the same leader. */
+  readonly beside?: ((isLeading: () => boolean) => readonly Service[]) | undefined
 }

@@ -77,6 +77,7 @@ export function createRescuer(options: MaintenanceOptions, isLeading: () => bool
 
   function report({ job }: DueJob, transition: Transition, verdict: Verdict): void {
     if (verdict !== 'applied') return
+    options.probe?.rescued(job, transition)
     const { id, name, queue, worker } = job
     const forGood = transition.edge === 'expireForGood'
     if (transition.edge === 'expire' || forGood) {

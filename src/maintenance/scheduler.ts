@@ -36,6 +36,7 @@ export function createScheduler(options: MaintenanceOptions, isLeading: () => bo
     runtime.failpoint('scheduler.before-fire')
     const request = { schedule: name, expectedRunMs: dueMs, nextRunMs, jobs, unlessLive: overlap === 'skip' }
     const reply = await backend.schedules.fire(request)
+    if (reply === 'fired') for (const job of jobs) options.probe?.enqueued(job, job.id, false)
     if (missed > 0) logger.warn({ schedule: name, missed, fired: fired.length, reply }, 'a schedule missed ticks')
   }
 

@@ -6,6 +6,7 @@ import type { ClaimedJob, WorkerId } from '../core/job.ts'
 import type { Transition, Verdict } from '../core/transition.ts'
 import type { EndedEvent, EventHub } from './events.ts'
 import type { Logger } from './logger.ts'
+import type { Probe } from './probe.ts'
 
 export interface EndedRun {
   readonly claimed: ClaimedJob
@@ -18,10 +19,11 @@ export interface VerdictOptions {
   readonly logger: Logger
   readonly connection: string
   readonly onFailed: FailedHook | undefined
+  readonly probe?: Probe | undefined
 }
 
 export function reportVerdict(run: EndedRun, transition: Transition, verdict: Verdict, options: VerdictOptions): void {
-  const { events, logger } = options
+  const { events, logger, probe } = options
   if (verdict === 'stale' || verdict === 'missing' || verdict === 'conflict') {
     if (transition.edge === 'return' || transition.edge === 'defer') return
     const { worker, claimed } = run
@@ -29,10 +31,12 @@ export function reportVerdict(run: EndedRun, transition: Transition, verdict: Ve
     const event = { id, name, queue, worker, attempt: attemptCount + 1, edge: transition.edge, verdict }
     logger.warn(event, 'the result of a run was refused: the job was no longer its own')
     events.emit('stale', event)
+    probe?.refused(claimed, transition, verdict, worker)
     return
   }
   const settled = verdict === 'alternative' ? (transition.ifCancelRequested ?? transition) : transition
   emitEnd(run, settled, events)
+  probe?.ended(run.claimed, settled, run.worker)
   if (settled.edge !== 'fail' || settled.error === undefined) return
   const hooks = [run.definition?.onFailed, options.onFailed]
   tellFailed(failedInfo(run, settled.error, options.connection), hooks, logger)

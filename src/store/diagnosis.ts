@@ -41,10 +41,28 @@ export interface DispatchState {
   readonly backlog: number
   /** How long the oldest of them has waited although there was room for its token. */
   readonly relayLagMs: number | null
+  /** Waiting tokens of the fullest lane as a share of what a lane may hold; null: Redis cannot be asked. */
+  readonly windowFill: number | null
 }
 
 export interface Dispatching {
   dispatching(): Promise<readonly DispatchState[]>
+}
+
+/** The memory of one server that keeps everything there. */
+export interface ServerMemory {
+  readonly server: string
+  readonly usedBytes: number
+  /** Null: no limit is set. */
+  readonly maxBytes: number | null
+}
+
+export interface MemoryBound {
+  memory(): Promise<readonly ServerMemory[]>
+}
+
+export function isMemoryBound<Value extends object>(backend: Value): backend is Value & MemoryBound {
+  return 'memory' in backend && typeof backend.memory === 'function'
 }
 
 export function isDispatching<Value extends object>(backend: Value): backend is Value & Dispatching {

@@ -10,6 +10,9 @@ import { MillraceError } from '../core/errors.ts'
 import { checkKnownOptions, invalidOption } from '../core/names.ts'
 import type { SystemPolicy } from '../core/policy.ts'
 import { createMillrace } from '../millrace.ts'
+import { createHistory } from '../observability/history.ts'
+import { checkMetrics, checkTelemetry } from '../observability/metrics-options.ts'
+import { createObservability } from '../observability/observability.ts'
 import { systemClock } from '../runtime/clock.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { FailedHooks } from './bench.ts'
@@ -93,19 +96,28 @@ async function steppedMillrace<const Known extends readonly AnyJob[]>(
   const runtime = seededRuntime(clock, seed, options.logger)
   const backends = ledger.backends()
   const hooks = new FailedHooks()
+  const seeing = createObservability({
+    runtime,
+    connections: backends,
+    metrics: checkMetrics({ history: false }),
+    telemetry: checkTelemetry(),
+  })
   const { internals, ...client } = createClient<Known>({
     jobs: options.jobs,
     connections: backends,
     runtime,
     middleware: use?.enqueue ?? [],
     policy: policyOf(options),
+    probe: seeing.probe,
+    tracing: seeing.tracing,
     ...(onFailed && { onFailed: hooks.wrap(onFailed) }),
     ...(queues && { queues }),
     ...(secrets && { secrets }),
   })
   await internals.ensureQueues()
   const inside = new AsyncLocalStorage<true>()
-  const stations = createStations(options, { runtime, ledger, backends, internals, hooks, inside })
+  const { probe } = seeing
+  const stations = createStations(options, { runtime, ledger, backends, internals, hooks, inside, probe })
   for (const { line } of stations.values()) await line.open()
   const stepper = new Stepper({ stations: [...stations.values()], clock, hooks, inside, isInline: mode === 'inline' })
   clock.follow(stepper)
@@ -130,6 +142,8 @@ async function steppedMillrace<const Known extends readonly AnyJob[]>(
       (await perform(performing, job, input, performOptions)) as never,
     waitFor: async (target, status, wait) => waitFor(ledger, target, status, wait),
     work: () => Promise.reject(worksByHand(mode)),
+    metrics: seeing.metrics,
+    history: createHistory(() => Object.values(backends).map(({ notes }) => notes), clock),
     stop,
     [Symbol.asyncDispose]: stop,
   } satisfies TestMillrace<Known>

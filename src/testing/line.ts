@@ -9,8 +9,10 @@ import { MillraceError } from '../core/errors.ts'
 import type { ClaimedJob, WorkerId } from '../core/job.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { decodePayload } from '../core/payload.ts'
+import { DEFAULT_LANES, laneOf } from '../core/priority.ts'
 import type { Transition, Verdict } from '../core/transition.ts'
 import type { EventHub } from '../runtime/events.ts'
+import type { Probe } from '../runtime/probe.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Backend } from '../store/ports.ts'
 import { controlTopic } from '../store/wakeups.ts'
@@ -25,6 +27,7 @@ export interface LineOptions {
   readonly queues: readonly string[]
   readonly runtime: Runtime
   readonly events: EventHub
+  readonly probe: Probe
   readonly worker: WorkerId
   readonly bench: Bench
   readonly hooks: FailedHooks
@@ -79,9 +82,10 @@ export class Line {
   }
 
   async #run(run: JobRun): Promise<JobReport> {
-    const { backend, bench, events } = this.#options
+    const { backend, bench, events, probe } = this.#options
     const { id, name, queue, attemptCount } = run.claimed
     events.emit('started', { id, name, queue, worker: run.worker, attempt: attemptCount + 1 })
+    probe.started(run.claimed, laneOf(run.claimed.priority, DEFAULT_LANES), run.worker)
     const sent: Promise<unknown>[] = []
     const end = await bench.start(run, (report) => void sent.push(backend.jobs.apply([report])))
     await Promise.all(sent)
@@ -89,12 +93,12 @@ export class Line {
   }
 
   async #settle(end: Ended): Promise<JobReport> {
-    const { backend, events, runtime, connection, hooks, onFailed } = this.#options
+    const { backend, events, runtime, connection, hooks, onFailed, probe } = this.#options
     const { run } = end
     const transition = await this.decide(end)
     const [verdict = 'missing'] = await backend.jobs.apply([transition])
     const told = onFailed === undefined ? undefined : hooks.wrap(onFailed)
-    reportVerdict(run, transition, verdict, { events, logger: runtime.logger, connection, onFailed: told })
+    reportVerdict(run, transition, verdict, { events, logger: runtime.logger, connection, onFailed: told, probe })
     const { id, name, queue, attemptCount } = run.claimed
     return { id, name, queue, attempt: attemptCount + 1, ...reportOf(end, transition, verdict) }
   }

@@ -6,6 +6,7 @@ import type { AnyJob } from '../core/definition.ts'
 import { parseDuration } from '../core/duration.ts'
 import type { WorkerId } from '../core/job.ts'
 import { MAINTENANCE_TIMES } from '../maintenance/maintenance.ts'
+import type { Probe } from '../runtime/probe.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Backend } from '../store/ports.ts'
 import { Bench } from './bench.ts'
@@ -26,6 +27,7 @@ export interface StationParts<Known extends readonly AnyJob[]> {
   readonly internals: ClientInternals<Known>
   readonly hooks: FailedHooks
   readonly inside: AsyncLocalStorage<true>
+  readonly probe: Probe
 }
 
 /** By connection: where its jobs run, and its upkeep. */
@@ -49,7 +51,7 @@ interface Place {
 
 function createStation<Known extends readonly AnyJob[]>(
   options: TestOptions<Known>,
-  { runtime, internals, hooks, inside }: StationParts<Known>,
+  { runtime, internals, hooks, inside, probe }: StationParts<Known>,
   { connection, world, backend }: Place,
 ): Station {
   const { registry, connections, hub: events } = internals
@@ -61,7 +63,7 @@ function createStation<Known extends readonly AnyJob[]>(
   const own = registry.all().filter((job) => connections.ofJob(job) === connection)
   const queues = [...new Set(own.map(({ queue }) => queue))]
   const definition = (name: string): AnyJob | undefined => registry.find(name)
-  const shared = { runtime, backend, connection, events }
+  const shared = { runtime, backend, connection, events, probe }
   const line = new Line({ ...shared, queues, worker, bench, hooks, definition, classify, unknownErrors, onFailed })
   const tellFailed = hooks.wrap(async (failed) => {
     for (const hook of [definition(failed.name)?.onFailed, onFailed]) await hook?.(failed)

@@ -1,11 +1,12 @@
 // What a handler sees of its run. Everything that costs something is made when it is first asked for.
+import { userMeta } from '../core/carried.ts'
 import { parseDuration } from '../core/duration.ts'
 import type { Duration } from '../core/duration.ts'
 import type { JobLog, RunContext, RunServices, RunningJob } from '../core/definition.ts'
 import type { LogLine } from '../core/job.ts'
 import type { JsonText } from '../core/json.ts'
 import { LIMITS } from '../core/limits.ts'
-import { decodePayload, encodePayload } from '../core/payload.ts'
+import { encodePayload } from '../core/payload.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { JobRun } from './job-run.ts'
 
@@ -49,7 +50,7 @@ export class Context implements RunContext<unknown> {
       enqueuedAt: new Date(claimed.enqueuedAtMs),
       runAt: new Date(claimed.runAtMs),
       tags: claimed.tags,
-      meta: claimed.meta === null ? null : decodePayload(claimed.meta),
+      meta: userMeta(claimed.meta),
       batch: claimed.batch,
       worker: this.#run.worker,
     }

@@ -9,13 +9,15 @@ import type { RunPolicy, SystemPolicy } from '../core/policy.ts'
 import type { AnyJob, FailedHook, RunMiddleware, RunServices } from '../core/definition.ts'
 import { MillraceError } from '../core/errors.ts'
 import type { ClaimedJob, JobId, LeaseRef, WorkerId } from '../core/job.ts'
-import type { JsonText } from '../core/json.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { Verdict } from '../core/transition.ts'
 import { isPlanted } from '../core/planted.ts'
+import { laneOf } from '../core/priority.ts'
 import { bounded } from '../runtime/bounded.ts'
 import type { EventHub } from '../runtime/events.ts'
+import type { Probe } from '../runtime/probe.ts'
 import type { Runtime } from '../runtime/runtime.ts'
+import type { Tracing } from '../runtime/tracing.ts'
 import { reportVerdict } from '../runtime/verdicts.ts'
 import type { VerdictOptions } from '../runtime/verdicts.ts'
 import type { Backend, ClaimReply } from '../store/ports.ts'
@@ -35,6 +37,7 @@ import { takeTokens } from './rate-gate.ts'
 import type { RateGateOptions } from './rate-gate.ts'
 import { Reports } from './reports.ts'
 import type { Slots } from './slots.ts'
+import { tellProgress, tellStarted } from './telling.ts'
 
 export interface EngineOptions extends SystemPolicy {
   readonly backend: Backend
@@ -47,6 +50,8 @@ export interface EngineOptions extends SystemPolicy {
   readonly services: (claimed: ClaimedJob, isLive: () => boolean) => RunServices
   readonly middleware: readonly RunMiddleware[]
   readonly onFailed: FailedHook | undefined
+  readonly probe?: Probe | undefined
+  readonly tracing?: Tracing | undefined
   readonly host: { readonly name: string; readonly pid: number }
   readonly times: LifeTimes
   /** The longest a run may take here, whatever its job says. */
@@ -78,13 +83,14 @@ export class Engine {
 
   constructor(options: EngineOptions) {
     this.#options = options
-    const { runtime, backend, events, connection, onFailed, slots } = options
-    this.#verdicts = { events, logger: runtime.logger, connection, onFailed }
+    const { runtime, backend, events, connection, onFailed, slots, probe } = options
+    this.#verdicts = { events, logger: runtime.logger, connection, onFailed, probe }
     this.#deadlines = new Deadlines(runtime.clock)
     this.#reports = new Reports({ clock: runtime.clock, onWaiting: () => this.#pump.wake() })
     this.#executor = new Executor({
       clock: runtime.clock,
       middleware: options.middleware,
+      tracing: options.tracing,
       host: {
         clock: runtime.clock,
         services: (run) => options.services(run.claimed, () => !run.over),
@@ -272,17 +278,15 @@ export class Engine {
   }
 
   #start(run: JobRun): void {
-    const { runtime, events } = this.#options
+    const { runtime, events, probe } = this.#options
     const { claimed } = run
     run.state = 'running'
     run.startedMs = runtime.clock.monoMs()
     run.timeoutMs = Math.min(claimed.timeoutMs, this.#options.timeoutMaxMs)
     run.dueMs = run.startedMs + run.timeoutMs
     this.#deadlines.add(run, run.timeoutMs)
-    if (events.has('started')) {
-      const { id, name, queue } = claimed
-      events.emit('started', { id, name, queue, worker: run.worker, attempt: claimed.attemptCount + 1 })
-    }
+    tellStarted(run, events)
+    probe?.started(claimed, laneOf(claimed.priority, this.#queues.lanesOf(claimed.queue)), run.worker)
     this.#executor.start(run)
   }
 
@@ -335,22 +339,18 @@ export class Engine {
       }
       run.reportOut = undefined
       if (verdict === 'stale' || verdict === 'missing') this.#reportRefused(run)
-      else if (transition.progress !== undefined) this.#tellProgress(run, transition.progress)
+      else if (transition.progress !== undefined) tellProgress(run, transition.progress, this.#options.events)
       return
     }
     if (this.#runs.get(run.claimed.id) === run) this.#runs.delete(run.claimed.id)
     this.#options.slots.letGo()
+    run.trace?.settled(transition, verdict)
     reportVerdict(run, transition, verdict, this.#verdicts)
   }
 
   #reportRefused(run: JobRun): void {
     // After a completion inside a transaction it may have come too late; the completion itself is guarded.
     if (run.completion === undefined) this.#leaseLost(run, 'a report was refused')
-  }
-
-  #tellProgress({ claimed, worker }: JobRun, progress: JsonText): void {
-    const { id, name, queue, attemptCount } = claimed
-    this.#options.events.emit('progress', { id, name, queue, worker, attempt: attemptCount + 1, progress })
   }
 
   #cancel(cancels: readonly LeaseRef[]): void {

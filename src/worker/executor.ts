@@ -9,6 +9,7 @@ import type { Outcome } from '../core/outcome.ts'
 import { decodePayload, encodePayload } from '../core/payload.ts'
 import { validateStored } from '../core/schema.ts'
 import type { Clock } from '../runtime/clock.ts'
+import type { Tracing } from '../runtime/tracing.ts'
 import { Context, RESULT_LIMIT } from './context.ts'
 import type { ContextHost } from './context.ts'
 import type { AbortCause, JobRun } from './job-run.ts'
@@ -17,6 +18,7 @@ export interface ExecutorOptions {
   readonly clock: Clock
   readonly host: ContextHost
   readonly middleware: readonly RunMiddleware[]
+  readonly tracing?: Tracing | undefined
   /** Called exactly once per started run. */
   readonly onEnd: (run: JobRun, outcome: Outcome) => void
 }
@@ -33,6 +35,8 @@ export class Executor {
   /** Starts the run; its end is reported through `onEnd`, now or later. */
   start(run: JobRun): void {
     const { definition } = run
+    const { tracing } = this.#options
+    if (tracing?.isOn()) run.trace = tracing.run(run.claimed, run.worker)
     if (definition === undefined) {
       const { name, queue } = run.claimed
       const message = `no handler for job '${name}' in this process; register it, or keep its queue '${queue}' for workers that have it`
@@ -76,6 +80,11 @@ export class Executor {
     const context = new Context(run, this.#options.host, input)
     // The stored input was validated against the schema of this definition, so it is what its handler takes.
     const handler = definition.handler as unknown as (context: Context) => unknown
+    if (run.trace !== undefined) return run.trace.within(() => this.#handle(handler, context))
+    return this.#handle(handler, context)
+  }
+
+  #handle(handler: (context: Context) => unknown, context: Context): unknown {
     const { middleware } = this.#options
     if (middleware.length === 0) return handler(context)
     // oxlint-disable-next-line typescript/require-await -- a handler that throws must reject, not throw through the layers
@@ -99,7 +108,9 @@ export class Executor {
     const { abortCause } = run
     // A handler that gives up because it was told to has no outcome of its own; one that finished anyway has.
     const gaveUp = abortCause !== undefined && outcome.kind === 'threw'
-    this.#options.onEnd(run, gaveUp && abortCause.outcome !== null ? abortCause.outcome : outcome)
+    const end = gaveUp && abortCause.outcome !== null ? abortCause.outcome : outcome
+    run.trace?.ended(end)
+    this.#options.onEnd(run, end)
   }
 }
 

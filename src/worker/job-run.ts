@@ -8,6 +8,7 @@ import type { ClaimedJob, LogLine, WorkerId } from '../core/job.ts'
 import type { JsonText } from '../core/json.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { Transition } from '../core/transition.ts'
+import type { RunTrace } from '../runtime/tracing.ts'
 import type { Deadline } from './deadlines.ts'
 
 /** Why a handler is told to stop. */
@@ -44,6 +45,9 @@ export class JobRun implements Deadline {
   completion: Transition | undefined
   /** The result that came with it: whatever the handler returns. */
   given: { readonly result: JsonText | null } | undefined
+
+  /** Where somebody records spans. */
+  trace: RunTrace | undefined
 
   constructor(
     claimed: ClaimedJob,

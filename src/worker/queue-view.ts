@@ -1,5 +1,7 @@
-// What a worker knows of its queues: which are paused, and their retry defaults. The claim in the store is
+// What a worker knows of its queues: which are paused, their lanes and their retry defaults. The claim in the store is
 // the truth about pauses; this view only lets unstarted jobs go back at once.
+import { DEFAULT_LANES } from '../core/priority.ts'
+import type { LaneBounds } from '../core/priority.ts'
 import type { RetryPolicyRecord } from '../core/retry.ts'
 import { createLoop } from '../runtime/service.ts'
 import type { Runtime } from '../runtime/runtime.ts'
@@ -51,6 +53,10 @@ export class QueueView {
 
   retryOf(queue: string): RetryPolicyRecord | null {
     return this.#records.get(queue)?.retry ?? null
+  }
+
+  lanesOf(queue: string): LaneBounds {
+    return this.#records.get(queue)?.lanes ?? DEFAULT_LANES
   }
 
   sawPaused(asked: readonly string[], paused: readonly string[]): void {

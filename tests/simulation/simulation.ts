@@ -243,6 +243,8 @@ export class Simulation {
       storeTimeout: 1_500,
       queues: { limited: { perKey: { concurrency: 2, rate: RATE } } },
       secrets: { mode: 'off' },
+      // History is written once a minute and folded by whoever leads: tests/features/history.test.ts.
+      metrics: { history: false },
       // The workload names jobs by definition, so the tuple of known names does not matter here.
     }).then((mill) => ({ mill: mill as unknown as Millrace, jobs }))
     actor.catch(() => process.crash())

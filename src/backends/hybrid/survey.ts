@@ -56,6 +56,7 @@ export async function survey({ hybrid, ledgerEye, raceEye }: Surveyor): Promise<
       waiting: look === null ? null : look.depths[0] + look.depths[1] + look.depths[2],
       inFlight: look?.inFlight ?? null,
       relayLagMs: lagOf(hybrid, row, look, oldest.get(queue)),
+      windowFill: look === null ? null : Math.max(...look.depths) / Math.max(hybrid.windowTerms().window, 1),
     })
   }
   return surveys
@@ -70,6 +71,6 @@ function lagOf(hybrid: Hybrid, row: DispatchRow, look: QueueLook | null, oldest:
 }
 
 export function dispatchStateOf(found: QueueSurvey): DispatchState {
-  const { queue, mode, epoch, waiting, inFlight, backlog, relayLagMs } = found
-  return { queue, mode, epoch, waiting, inFlight, backlog, relayLagMs }
+  const { queue, mode, epoch, waiting, inFlight, backlog, relayLagMs, windowFill } = found
+  return { queue, mode, epoch, waiting, inFlight, backlog, relayLagMs, windowFill }
 }

@@ -183,6 +183,7 @@ describe('O5 status on the hybrid', { timeout: TEST_MAX_MS }, () => {
         inFlight: expect.any(Number) as number,
         backlog: 0,
         relayLagMs: 0,
+        windowFill: 0,
       },
     ])
   })

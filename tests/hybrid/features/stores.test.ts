@@ -3,6 +3,7 @@ import { describe } from 'vitest'
 import { cancelling } from '../../stores/cancel.ts'
 import { groups } from '../../stores/groups.ts'
 import { kinds } from '../../stores/kinds.ts'
+import { seeing } from '../../stores/metrics.ts'
 import { once } from '../../stores/once.ts'
 import { poison } from '../../stores/poison.ts'
 import { results } from '../../stores/results.ts'
@@ -16,6 +17,7 @@ const confirming = useHybrid({ claims: 'confirmed' })
 describe('hybrid: cancel', () => cancelling(place))
 describe('hybrid: groups', () => groups(place))
 describe('hybrid: kinds', () => kinds(place))
+describe('hybrid: metrics', () => seeing(place))
 describe('hybrid: once', () => once(confirming))
 describe('hybrid: poison', () => poison(place))
 describe('hybrid: results', () => results(place))

@@ -1,0 +1,119 @@
+// What the stores say when they are asked: jobs by status, the oldest ready one, workers, tokens, memory. Read at a scrape,
+// kept for a few seconds, and bounded: a store that is slow or dead costs a scrape a short wait and has no values in it.
+import { isLive } from '../core/liveness.ts'
+import type { JobStatus } from '../core/job.ts'
+import { DEFAULTS } from '../core/limits.ts'
+import { bounded } from '../runtime/bounded.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { isDispatching, isMemoryBound } from '../store/diagnosis.ts'
+import type { DispatchState, ServerMemory } from '../store/diagnosis.ts'
+import type { Backend } from '../store/ports.ts'
+
+export interface QueueGauges {
+  readonly queue: string
+  readonly isPaused: boolean
+  readonly counts: Readonly<Record<JobStatus, number>>
+  /** 0: nothing is ready. */
+  readonly oldestReadyMs: number
+  /** Where jobs are handed out through Redis. */
+  readonly dispatch: DispatchState | null
+}
+
+export interface StoreGauges {
+  readonly connection: string
+  /** False: it did not answer in time, and nothing else is known. */
+  readonly isUp: boolean
+  readonly queues: readonly QueueGauges[]
+  readonly workers: {
+    readonly alive: number
+    readonly silent: number
+    readonly slots: number
+    readonly running: number
+  }
+  readonly servers: readonly ServerMemory[]
+}
+
+export type Gauges = readonly StoreGauges[]
+
+export interface GaugeSources {
+  readonly connections: Readonly<Record<string, Backend>>
+  readonly clock: Clock
+  /** Default 2 s. */
+  readonly timeoutMs?: number
+  /** Default 5 s. */
+  readonly cacheMs?: number
+}
+
+/** Asks every store once, side by side. Never rejects. */
+export async function readGauges(sources: GaugeSources): Promise<Gauges> {
+  return Promise.all(
+    Object.entries(sources.connections).map(([connection, backend]) => {
+      const { clock, timeoutMs = DEFAULTS.gaugesTimeoutMs } = sources
+      return bounded(clock, timeoutMs, `the gauges of ${connection}`, readStore(connection, backend)).catch(() =>
+        downStore(connection),
+      )
+    }),
+  )
+}
+
+/**
+ * The same, one question at a time whoever asks. While a store has not answered the last question it is not asked
+ * another one: it is down until it does.
+ */
+export function createGauges(sources: GaugeSources): () => Promise<Gauges> {
+  const { clock, timeoutMs = DEFAULTS.gaugesTimeoutMs, cacheMs = DEFAULTS.gaugesCacheMs } = sources
+  const readers = Object.entries(sources.connections).map(([connection, backend]) => {
+    let asked: Promise<StoreGauges> | undefined
+    let last: { readonly gauges: StoreGauges; readonly atMs: number } | undefined
+    return async (): Promise<StoreGauges> => {
+      if (last !== undefined && clock.monoMs() - last.atMs < cacheMs) return last.gauges
+      asked ??= readStore(connection, backend)
+        .catch(() => downStore(connection))
+        .then((gauges) => {
+          last = { gauges, atMs: clock.monoMs() }
+          asked = undefined
+          return gauges
+        })
+      return bounded(clock, timeoutMs, `the gauges of ${connection}`, asked).catch(() => downStore(connection))
+    }
+  })
+  return () => Promise.all(readers.map((read) => read()))
+}
+
+async function readStore(connection: string, backend: Backend): Promise<StoreGauges> {
+  const [records, counts, workers, { nowMs }, dispatch, servers] = await Promise.all([
+    backend.queues.list(),
+    backend.query.counts(),
+    backend.workers.list(),
+    backend.schedules.due(0),
+    isDispatching(backend) ? backend.dispatching() : [],
+    // Beside PostgreSQL a Redis may be away, and nothing is down.
+    isMemoryBound(backend) ? backend.memory().catch(() => []) : [],
+  ])
+  const paused = new Set(records.filter((record) => record.paused).map(({ name }) => name))
+  const tokens = new Map(dispatch.map((one) => [one.queue, one]))
+  const live = workers.filter((worker) => isLive(worker, nowMs))
+  return {
+    connection,
+    isUp: true,
+    queues: counts.map(({ queue, counts: byStatus, oldestReadyAtMs }) => ({
+      queue,
+      isPaused: paused.has(queue),
+      counts: byStatus,
+      oldestReadyMs: oldestReadyAtMs === null ? 0 : Math.max(0, nowMs - oldestReadyAtMs),
+      dispatch: tokens.get(queue) ?? null,
+    })),
+    workers: {
+      alive: live.length,
+      silent: workers.filter(({ state }) => state === 'alive').length - live.length,
+      slots: live.reduce((sum, { concurrency }) => sum + concurrency, 0),
+      running: live.reduce((sum, { running }) => sum + running, 0),
+    },
+    servers,
+  }
+}
+
+function downStore(connection: string): StoreGauges {
+  const workers = { alive: 0, silent: 0, slots: 0, running: 0 }
+  return { connection, isUp: false, queues: [], workers, servers: [] }
+}
