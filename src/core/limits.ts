@@ -113,6 +113,7 @@ export const SCALING = {
   historyEventsMax: 5_000,
   requestLifeMs: 10 * 60_000,
   requestsMax: 100,
+  switchesMax: 1_000,
   poolsMax: 200,
   workersMax: 10_000,
   processesPerSupervisorMax: 20,

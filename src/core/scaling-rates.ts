@@ -110,8 +110,8 @@ function metricsOf(
     paused,
     running,
     busyOthers: Math.max(0, busy - running),
-    arrivalPerS: Math.max(0, arrivalPerS),
-    processingPerS,
+    arrivalPerS: told(arrivalPerS),
+    processingPerS: told(processingPerS),
     // Little's law over the last jobs, not over the last seconds: long jobs may end seldom. Those that run are half done.
     serviceMs: ended > 0 ? (ranS / (ended + running / 2)) * 1_000 : null,
     utilisation,
@@ -119,6 +119,13 @@ function metricsOf(
     workers: workers.length,
     draining: workers.length - active.length,
   }
+}
+
+/** What is left of an average long after the last job is no rate. */
+const RATE_MIN_PER_S = 0.005
+
+function told(perS: number): number {
+  return perS < RATE_MIN_PER_S ? 0 : perS
 }
 
 /** How many jobs the mean run time looks back on. */

@@ -44,6 +44,8 @@ export interface PoolStatus {
   readonly min: number
   readonly max: number
   readonly wanted: number
+  /** Set by hand: the plan of the autoscaler is not followed. */
+  readonly pinned?: boolean
   readonly state: 'ok' | 'crash-loop'
   readonly children: readonly ChildStatus[]
 }

@@ -3,8 +3,8 @@
 import { SCALING } from '../core/limits.ts'
 import { checkInteger } from '../core/names.ts'
 import type { NoteStore } from '../store/note-store.ts'
-import { decodeEvent, parsed } from './scaling-plan.ts'
-import type { ScaleEvent } from './scaling-plan.ts'
+import { decodeEvent, parsed } from './plan-notes.ts'
+import type { ScaleEvent } from './plan-notes.ts'
 
 export const HISTORY_SPACE = 'scaling-history'
 

@@ -8,7 +8,7 @@ import { MillraceError } from '../core/errors.ts'
 import { sleep } from '../runtime/clock.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { NoteStore } from '../store/note-store.ts'
-import { parsed } from './scaling-plan.ts'
+import { parsed } from './plan-notes.ts'
 
 export const REQUEST_SPACE = 'scaling-requests'
 export const RESULT_SPACE = 'scaling-results'

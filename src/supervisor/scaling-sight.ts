@@ -8,6 +8,8 @@ export interface PoolHost {
   readonly id: string
   readonly min: number
   readonly max: number
+  /** What it has set out to run. */
+  readonly wanted: number
   readonly draining: number
   /** Nothing more is started there now: it is quiet, or what it starts crashes. */
   readonly isStuck: boolean
@@ -51,12 +53,12 @@ export function fleetSight(records: readonly SupervisorRecord[], known: readonly
       ),
       hosts: list.map(({ record, pool }) => hostOf(record, pool)),
       workers: list.flatMap(({ pool }) => pool.children.flatMap(workerOf)),
-      isFixed: list.every(({ pool: { min, max } }) => min >= max),
+      isFixed: list.every(({ pool }) => isFixed(pool)),
     }
   })
   const fixed = new Set(pools.filter(({ isFixed }) => isFixed).map(({ name }) => name))
   const hosts = alive.map(({ id, pools: own }) => {
-    const wanted = own.filter(({ name }) => fixed.has(name)).map((pool) => pool.min)
+    const wanted = own.filter(({ name }) => fixed.has(name)).map((pool) => pool.wanted)
     return { id, fixed: wanted.reduce((sum, count) => sum + count, 0) }
   })
   return { pools: pools.sort((one, other) => (one.name < other.name ? -1 : 1)), hosts }
@@ -97,11 +99,17 @@ function queuesOf(pools: readonly PoolStatus[], known: readonly string[]): reado
   return [...named].sort()
 }
 
+function isFixed({ min, max, pinned }: PoolStatus): boolean {
+  return pinned === true || min >= max
+}
+
 function hostOf(record: SupervisorRecord, pool: PoolStatus): PoolHost {
   return {
     id: record.id,
-    min: pool.min,
-    max: pool.max,
+    // Where somebody has set the size by hand, that is what there is to share.
+    min: isFixed(pool) ? pool.wanted : pool.min,
+    max: isFixed(pool) ? pool.wanted : pool.max,
+    wanted: pool.wanted,
     draining: pool.children.filter(({ state }) => state === 'draining').length,
     isStuck: record.state === 'quiet' || pool.state === 'crash-loop',
   }
