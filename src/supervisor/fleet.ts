@@ -44,6 +44,8 @@ export interface PoolStatus {
   readonly min: number
   readonly max: number
   readonly wanted: number
+  /** Set by hand: the plan of the autoscaler is not followed. */
+  readonly pinned?: boolean
   readonly state: 'ok' | 'crash-loop'
   readonly children: readonly ChildStatus[]
 }
@@ -55,6 +57,8 @@ export interface SupervisorRecord {
   readonly startedAtMs: number
   readonly state: 'running' | 'quiet' | 'stopping'
   readonly pools: readonly PoolStatus[]
+  /** Commands that were forged, expired or said twice, since it started. */
+  readonly commandsRefused?: number
 }
 
 export interface Fleet {
@@ -112,7 +116,10 @@ function shorten({ pools, ...record }: SupervisorRecord, queuesMax: number): Sho
     pools: pools.map(({ children, ...pool }) => ({
       ...pool,
       queues: pool.queues.slice(0, queuesMax),
-      children: children.map(({ pool: _, queues: __, ...child }) => child),
+      children: children.map((child) => {
+        const { pool: _, queues: __, ...own } = child
+        return own
+      }),
     })),
   }
 }
