@@ -53,6 +53,8 @@ export interface MillraceOptions<Known extends readonly AnyJob[]> extends StoreO
 export interface Millrace<Known extends readonly AnyJob[] = readonly AnyJob[]> extends Client<Known>, AsyncDisposable {
   /** Runs jobs in this process until `stop()`. */
   work(options?: WorkOptions): Promise<Worker>
+  /** Runs maintenance and schedules in this process without running jobs, until `stop()`; `ttl` as of its workers. */
+  maintain(options?: Pick<WorkOptions, 'ttl'>): Promise<void>
   /** Stops workers, maintenance and connections. Idempotent. */
   stop(options?: { readonly deadline?: Duration }): Promise<void>
 }
@@ -132,6 +134,7 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
   return {
     ...client,
     work: (work = {}) => works.work(work),
+    maintain: (times = {}) => works.maintain(times),
     async stop(stop = {}) {
       // A wrong option must not leave it half stopped.
       const deadlineMs = checkDeadline(stop)

@@ -42,6 +42,23 @@ export const DEFAULTS = {
   storeTimeoutMs: 30_000,
   crashesBeforeAlone: 2,
   crashesBeforePoison: 3,
+  /** Of a supervisor, over all pools. */
+  processes: 20,
+  poolProcessesMin: 1,
+  poolProcessesMax: 15,
+  poolMemoryMb: 512,
+  supervisorDrainMs: 60_000,
+  restartMinMs: 1_000,
+  restartMaxMs: 60_000,
+  /** A process that lived this long was no failed start. */
+  stableAfterMs: 10_000,
+  crashLoopAfter: 5,
+  healthCheckMs: 5_000,
+  /** A blocked loop is no dead process: its heartbeats have a thread of their own. */
+  unresponsiveMs: 60_000,
+  startTimeoutMs: 60_000,
+  planStaleMs: 60_000,
+  commandLifeMs: 5 * 60_000,
 } as const
 
 export const LIMITS = {
@@ -73,6 +90,11 @@ export const LIMITS = {
   catchUpMax: 1_000,
   noteBytesMax: 64 * 1024,
   metaBytesMax: 4 * 1024,
+  /** Their states must fit into one note. */
+  processesMax: 100,
+  poolsMax: 50,
+  memoryMbMax: 1_048_576,
+  commandLifeMaxMs: 60 * 60_000,
 } as const
 
 /** The autoscaler, where a queue has nothing of its own. */

@@ -57,6 +57,8 @@ export interface SupervisorRecord {
   readonly startedAtMs: number
   readonly state: 'running' | 'quiet' | 'stopping'
   readonly pools: readonly PoolStatus[]
+  /** Commands that were forged, expired or said twice, since it started. */
+  readonly commandsRefused?: number
 }
 
 export interface Fleet {
@@ -114,7 +116,10 @@ function shorten({ pools, ...record }: SupervisorRecord, queuesMax: number): Sho
     pools: pools.map(({ children, ...pool }) => ({
       ...pool,
       queues: pool.queues.slice(0, queuesMax),
-      children: children.map(({ pool: _, queues: __, ...child }) => child),
+      children: children.map((child) => {
+        const { pool: _, queues: __, ...own } = child
+        return own
+      }),
     })),
   }
 }

@@ -130,6 +130,7 @@ async function steppedMillrace<const Known extends readonly AnyJob[]>(
       (await perform(performing, job, input, performOptions)) as never,
     waitFor: async (target, status, wait) => waitFor(ledger, target, status, wait),
     work: () => Promise.reject(worksByHand(mode)),
+    maintain: () => Promise.reject(worksByHand(mode)),
     stop,
     [Symbol.asyncDispose]: stop,
   } satisfies TestMillrace<Known>
