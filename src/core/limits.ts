@@ -138,6 +138,5 @@ export const SCALING = {
   switchesMax: 1_000,
   poolsMax: 200,
   workersMax: 10_000,
-  processesPerSupervisorMax: 20,
   reasonCharsMax: 500,
 } as const

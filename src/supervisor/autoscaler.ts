@@ -63,7 +63,7 @@ const LOOK_SHARE = 10
 const FORCE_WAIT_MS = 15_000
 
 export function createAutoscaler(parts: AutoscalerParts): Autoscaler {
-  const { runtime, backend, processesMax = SCALING.processesPerSupervisorMax } = parts
+  const { runtime, backend, processesMax = DEFAULTS.processes } = parts
   const { leaderTtlMs = DEFAULTS.leaderTtlMs } = parts
   const { clock, logger } = runtime
   const { notes } = backend

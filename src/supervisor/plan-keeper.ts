@@ -6,8 +6,9 @@ import type { ScaleStep } from '../core/scaling.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { NoteStore } from '../store/note-store.ts'
 import { readScalingHistory, trimHistory, writeEvent } from './scaling-history.ts'
-import { PLAN_SPACE, RECENT_MAX, readPlan, readPlans } from './plan-notes.ts'
-import type { ScaleEvent, ScalingPlan, StoredPlan } from './plan-notes.ts'
+import { RECENT_MAX, readPlan, readPlans } from './plan-notes.ts'
+import type { PlanNote, ScaleEvent, StoredPlan } from './plan-notes.ts'
+import { PLAN_SPACE } from './scaling-plan.ts'
 import type { StoreTime } from './store-time.ts'
 
 const HISTORY_READ = 200
@@ -58,7 +59,7 @@ export class PlanKeeper {
     return keeper
   }
 
-  get(pool: string): ScalingPlan | null {
+  get(pool: string): PlanNote | null {
     return this.#plans.get(pool)?.plan ?? null
   }
 
@@ -92,7 +93,7 @@ export class PlanKeeper {
     }
   }
 
-  async #write(plan: ScalingPlan): Promise<boolean> {
+  async #write(plan: PlanNote): Promise<boolean> {
     const { notes, runtime } = this.#options
     const before = this.#plans.get(plan.pool)
     if (before !== undefined && before.plan.term > plan.term && !this.#isUndisputed()) {

@@ -3,8 +3,8 @@
 // knows the cooldown. The history is written after it, from these steps, and may be written twice.
 import type { ScaleMetrics } from '../core/scaling.ts'
 import type { NoteStore } from '../store/note-store.ts'
-
-export const PLAN_SPACE = 'scaling-plan'
+import { PLAN_SPACE } from './scaling-plan.ts'
+import type { ScalingPlan } from './scaling-plan.ts'
 
 const PAGE = 100
 
@@ -25,14 +25,8 @@ export interface ScaleEvent {
   readonly requestId?: string
 }
 
-export interface ScalingPlan {
-  readonly pool: string
-  readonly total: number
-  /** By supervisor id; they sum up to the total. */
-  readonly shares: Readonly<Record<string, number>>
-  readonly reasons: readonly string[]
-  /** When somebody last stood by it, in the time of the store. */
-  readonly decidedAtMs: number
+/** What supervisors follow, and what only leaders read. */
+export interface PlanNote extends ScalingPlan {
   /** Of the leader who wrote it. */
   readonly term: number
   /** The last steps, oldest first. */
@@ -40,7 +34,7 @@ export interface ScalingPlan {
 }
 
 export interface StoredPlan {
-  readonly plan: ScalingPlan
+  readonly plan: PlanNote
   readonly version: number
 }
 
@@ -67,7 +61,7 @@ export async function readPlans(notes: NoteStore, limit: number): Promise<readon
 }
 
 /** What cannot be read is a plan of nobody: it is written over, and the pool begins at its minimum. */
-function decodePlan(text: string, pool: string): ScalingPlan {
+function decodePlan(text: string, pool: string): PlanNote {
   const value = parsed(text)
   const { total, shares, reasons, decidedAtMs, term, recent } = value
   return {

@@ -6,12 +6,12 @@ import { actionOf, decidePool } from '../core/scaling-pool.ts'
 import { fill } from '../core/scaling-share.ts'
 import { decideScale, isCooling } from '../core/scaling.ts'
 import type { ScaleMetrics, ScaleStep } from '../core/scaling.ts'
-import type { ScalingPlan } from './plan-notes.ts'
+import type { PlanNote } from './plan-notes.ts'
 import type { ForceRequest } from './scaling-requests.ts'
 import type { PoolSight } from './scaling-sight.ts'
 
 export interface AskContext {
-  readonly plan: ScalingPlan | null
+  readonly plan: PlanNote | null
   readonly steps: readonly ScaleStep[]
   readonly limitsOf: (queue: string) => ScalingLimits
   readonly nowMs: number
@@ -44,7 +44,7 @@ export type ForcedAsks =
   | { readonly ok: false; readonly message: string }
 
 export interface ForceContext {
-  readonly planOf: (pool: string) => ScalingPlan | null
+  readonly planOf: (pool: string) => PlanNote | null
   readonly limitsOf: (queue: string) => ScalingLimits
 }
 
@@ -81,11 +81,11 @@ function refusal(target: ForceRequest['target'], pools: readonly PoolSight[]): s
 }
 
 /** Of the plan, or what the hosts have set out to run: a pool that was just started is at its minimum. */
-function sizeOf({ hosts }: PoolSight, plan: ScalingPlan | null): number {
+function sizeOf({ hosts }: PoolSight, plan: PlanNote | null): number {
   return plan?.total ?? hosts.reduce((sum, { wanted }) => sum + wanted, 0)
 }
 
-function placesOf({ hosts }: PoolSight, plan: ScalingPlan | null): readonly PoolPlace[] {
+function placesOf({ hosts }: PoolSight, plan: PlanNote | null): readonly PoolPlace[] {
   return hosts.map(({ wanted, ...host }) => ({ ...host, has: plan === null ? wanted : (plan.shares[host.id] ?? 0) }))
 }
 

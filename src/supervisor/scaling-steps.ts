@@ -5,7 +5,7 @@ import { sentenceOf } from '../core/scaling.ts'
 import type { ScaleMetrics } from '../core/scaling.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { PlanChange } from './plan-keeper.ts'
-import type { ScaleEvent, ScalingPlan } from './plan-notes.ts'
+import type { PlanNote, ScaleEvent } from './plan-notes.ts'
 import type { ForceRequest } from './scaling-requests.ts'
 
 export interface StepContext {
@@ -16,7 +16,7 @@ export interface StepContext {
 }
 
 /** Null: the plan says so already, and was written not long ago. */
-export function changeOf(plan: ScalingPlan | null, answer: FleetAnswer, context: StepContext): PlanChange | null {
+export function changeOf(plan: PlanNote | null, answer: FleetAnswer, context: StepContext): PlanChange | null {
   const { pool, decision } = answer
   const shares = Object.fromEntries(answer.shares)
   const isSame = plan !== null && plan.total === decision.to && equal(plan.shares, shares)

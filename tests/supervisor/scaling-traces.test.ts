@@ -84,7 +84,7 @@ const TRACES: readonly (readonly [name: string, world: World, lines: string, wai
       seconds: 1_200,
     },
     '5s 1→3, 65s 3→5, 125s 5→7, 185s 7→6, 245s 6→5, 305s 5→4, 365s 4→3, 600s 3→2, 660s 2→1',
-    94,
+    83,
   ],
   [
     'two queues competing for 20 processes: the second one gets its half, as fast as the first one gives',
