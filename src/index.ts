@@ -90,6 +90,19 @@ export type { MisfirePolicy, OverlapPolicy } from './core/schedule.ts'
 export type { OnDuplicate, UniqueMode } from './core/unique.ts'
 export type { RetentionOptions } from './maintenance/retention-options.ts'
 export { createMillrace } from './millrace.ts'
+export { createSupervisor } from './supervisor/create-supervisor.ts'
+export type {
+  RunningSupervisor,
+  SupervisorContext,
+  SupervisorOptions,
+  SupervisorService,
+  SupervisorTarget,
+} from './supervisor/create-supervisor.ts'
+export type { SupervisorEventName, SupervisorEvents, SupervisorListener } from './supervisor/events.ts'
+export type { ChildState, ChildStatus, PoolStatus, SupervisorRecord } from './supervisor/fleet.ts'
+export type { SuperviseConfig } from './supervisor/options.ts'
+export type { PoolConfig } from './supervisor/pool-options.ts'
+export type { Service } from './runtime/service.ts'
 export type { Millrace, MillraceOptions } from './millrace.ts'
 export type { Buckets } from './core/buckets.ts'
 export type { JobCount, JobSeries, JobTime } from './core/job-series.ts'

@@ -67,6 +67,8 @@ export interface Millrace<Known extends readonly AnyJob[] = readonly AnyJob[]> e
   readonly metrics: MillMetrics
   /** What all processes counted, per minute or longer: for charts. */
   readonly history: History
+  /** Runs maintenance and schedules in this process without running jobs, until `stop()`; `ttl` as of its workers. */
+  maintain(options?: Pick<WorkOptions, 'ttl'>): Promise<void>
   /** Stops workers, maintenance and connections. Idempotent. */
   stop(options?: { readonly deadline?: Duration }): Promise<void>
 }
@@ -169,6 +171,7 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
     work: (work = {}) => works.work(work),
     metrics: seeing.metrics,
     history: createHistory(() => connections.names.map((name) => connections.backend(name).notes), runtime.clock),
+    maintain: (times = {}) => works.maintain(times),
     async stop(stop = {}) {
       // A wrong option must not leave it half stopped.
       const deadlineMs = checkDeadline(stop)

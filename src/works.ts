@@ -61,6 +61,8 @@ export class Works {
   readonly #workers = new Set<Worker>()
   readonly #beginning = new Set<Promise<unknown>>()
   readonly #maintenance = new Map<string, Service>()
+  /** Maintenance was asked for by itself: it does not end with the last worker. */
+  #maintains = false
   #stopped = false
 
   constructor(parts: WorksParts) {
@@ -75,8 +77,18 @@ export class Works {
       return await beginning
     } finally {
       this.#beginning.delete(beginning)
-      if (this.#workers.size === 0 && this.#beginning.size === 0) await this.#stopMaintenance()
+      await this.#stopIdleMaintenance()
     }
+  }
+
+  async maintain({ ttl }: Pick<WorkOptions, 'ttl'>): Promise<void> {
+    this.#refuseIfStopped()
+    const { ttlMs } = timesOf({ ...(ttl !== undefined && { ttl }) })
+    this.#maintains = true
+    const { internals } = this.#parts
+    await internals.ensureQueues()
+    this.#refuseIfStopped()
+    for (const connection of internals.connections.names) await this.#maintain(connection, ttlMs)
   }
 
   async stop(deadline: number): Promise<void> {
@@ -122,7 +134,11 @@ export class Works {
 
   async #workerStopped(worker: Worker): Promise<void> {
     this.#workers.delete(worker)
-    if (this.#workers.size === 0 && this.#beginning.size === 0) await this.#stopMaintenance()
+    await this.#stopIdleMaintenance()
+  }
+
+  async #stopIdleMaintenance(): Promise<void> {
+    if (this.#workers.size === 0 && this.#beginning.size === 0 && !this.#maintains) await this.#stopMaintenance()
   }
 
   async #stopMaintenance(): Promise<void> {

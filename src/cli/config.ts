@@ -2,6 +2,8 @@
 // free of the rest of the command line, because every configuration file imports it.
 import type { AnyJob } from '../core/definition.ts'
 import type { MillraceOptions } from '../millrace.ts'
+import type { PoolConfig } from '../supervisor/pool-options.ts'
+import type { SuperviseConfig } from '../supervisor/options.ts'
 import type { WorkOptions } from '../works.ts'
 
 export type MillraceConfig<Known extends readonly AnyJob[] = readonly AnyJob[]> = Omit<
@@ -13,6 +15,9 @@ export type MillraceConfig<Known extends readonly AnyJob[] = readonly AnyJob[]> 
   readonly redis?: MillraceOptions<Known>['redis'] | undefined
   /** What `millrace work` and `millrace dev` do when their flags say nothing else. */
   readonly work?: WorkOptions
+  /** The worker processes of `millrace supervise`, by name. Default: one pool of all queues. */
+  readonly pools?: Readonly<Record<string, PoolConfig>>
+  readonly supervise?: SuperviseConfig
 }
 
 /** For the types: answers what it was given. */

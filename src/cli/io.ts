@@ -9,6 +9,8 @@ export interface Screen {
 }
 
 export type StopSignal = 'SIGINT' | 'SIGTERM'
+/** Without a listener each of them does what the system says: it ends, stops or continues the process. */
+export type ControlSignal = 'SIGHUP' | 'SIGTSTP' | 'SIGCONT'
 
 export interface CliIo {
   /** Data, and nothing else. */
@@ -20,6 +22,7 @@ export interface CliIo {
   readonly cwd: string
   /** While somebody listens, a signal does not end the process. Answers the way to stop listening. */
   onSignal(listener: (signal: StopSignal) => void): () => void
+  onControlSignal(listener: (signal: ControlSignal) => void): () => void
   /** At once, whatever still runs. */
   exit(code: number): void
   rssBytes(): number

@@ -1,12 +1,13 @@
 #!/usr/bin/env node
 // The executable `millrace`: the process as the command line sees it, and nothing else.
 import { EXIT } from './exit-codes.ts'
-import type { CliIo, Screen, StopSignal } from './io.ts'
+import type { CliIo, ControlSignal, Screen, StopSignal } from './io.ts'
 import { runCli } from './run-cli.ts'
 
 const COLUMNS = 80
 
 const listeners = new Set<(signal: StopSignal) => void>()
+const CONTROL_SIGNALS: readonly ControlSignal[] = ['SIGHUP', 'SIGTSTP', 'SIGCONT']
 
 function screen(stream: NodeJS.WriteStream): Screen {
   return {
@@ -30,6 +31,10 @@ const io: CliIo = {
   onSignal(listener) {
     listeners.add(listener)
     return () => listeners.delete(listener)
+  },
+  onControlSignal(listener) {
+    for (const signal of CONTROL_SIGNALS) process.on(signal, listener)
+    return () => CONTROL_SIGNALS.forEach((signal) => process.off(signal, listener))
   },
   exit: (code) => process.exit(code),
   rssBytes: () => process.memoryUsage.rss(),

@@ -11,8 +11,10 @@ import { addMigrate } from './commands/migrate.ts'
 import { addQueues } from './commands/queues.ts'
 import { addSchedules } from './commands/schedules.ts'
 import { addStatus } from './commands/status.ts'
+import { addSupervise } from './commands/supervise.ts'
 import { addWhy } from './commands/why.ts'
 import { addWork } from './commands/work.ts'
+import { addWorkers } from './commands/workers.ts'
 import { teach } from './command.ts'
 
 export function buildProgram(cli: Cli, version: string): Command {
@@ -47,6 +49,6 @@ export function buildProgram(cli: Cli, version: string): Command {
     exits: ['notFound', 'unmet', 'timedOut'],
   })
   const add = [addInit, addDev, addWork, addMigrate, addStatus, addJobs, addQueues, addDead, addSchedules, addBatches]
-  for (const one of [...add, addWhy, addDoctor]) one(program, cli)
+  for (const one of [...add, addSupervise, addWorkers, addWhy, addDoctor]) one(program, cli)
   return program
 }

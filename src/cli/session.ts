@@ -30,6 +30,7 @@ export interface CliParts {
 
 export interface Session {
   readonly mill: Millrace
+  readonly connections: Readonly<Record<string, Backend>>
   readonly reads: Reads
   readonly settings: Settings
   readonly out: Output
@@ -59,7 +60,7 @@ export async function withMill(
   const { mill, connections } = opened
   let code: number | void
   try {
-    code = await act({ mill, settings, out, reads: createReads(connections, clock) })
+    code = await act({ mill, connections, settings, out, reads: createReads(connections, clock) })
   } catch (error) {
     // What went wrong first is what is to be told.
     await opened.stop().catch(() => undefined)

@@ -58,7 +58,7 @@ export async function runWorker(options: WorkerRunOptions): Promise<WorkerRunRep
   const end = createEnd()
   let worker: Worker | undefined
 
-  const deaf = listen(mill, totals, options)
+  const deaf = [countJobs(mill, totals), logJobs(mill, log, options.eachJob)]
   const offStarted = mill.on('started', () => {
     totals.started += 1
     if (totals.started < (options.maxJobs ?? Infinity)) return
@@ -97,7 +97,7 @@ export async function runWorker(options: WorkerRunOptions): Promise<WorkerRunRep
     return { ...report, exitCode: exitCodeOf(reason, drained) }
   } finally {
     watch.cancel()
-    for (const off of [deaf, offStarted, offStopped, offSignal]) off()
+    for (const off of [...deaf, offStarted, offStopped, offSignal]) off()
   }
 }
 
@@ -140,36 +140,34 @@ function watchProcess({ clock, io, log, memoryMb = Infinity, onSecond }: WorkerR
   return { cancel: () => timer.cancel() }
 }
 
-function listen(mill: Millrace, totals: JobTotals, { log, eachJob }: WorkerRunOptions): () => void {
+function countJobs(mill: Millrace, totals: JobTotals): () => void {
+  const ends = ['completed', 'retried', 'failed', 'cancelled', 'released'] as const
+  const offs = ends.map((end) => mill.on(end, () => void (totals[end] += 1)))
+  return () => offs.forEach((off) => off())
+}
+
+/** A line for each job that fails; for all that happens to every one, if asked for. */
+export function logJobs(mill: Millrace, log: Logger, eachJob: boolean): () => void {
   const offs = [
-    mill.on('completed', ({ id, name, queue, attempt, ranMs }) => {
-      totals.completed += 1
-      if (eachJob) log.info({ id, queue, attempt, ranMs: Math.round(ranMs) }, `${name} completed`)
-    }),
-    mill.on('retried', ({ id, name, queue, attempt, error, delayMs }) => {
-      totals.retried += 1
-      if (eachJob)
-        log.warn(
-          { id, queue, attempt, error: error.message, delayMs: Math.round(delayMs) },
-          `${name} will be tried again`,
-        )
-    }),
-    mill.on('failed', ({ id, name, queue, attempt, error }) => {
-      totals.failed += 1
-      log.error({ id, queue, attempt, error: `${error.name}: ${error.message}` }, `${name} failed`)
-    }),
-    mill.on('cancelled', ({ id, name, queue }) => {
-      totals.cancelled += 1
-      if (eachJob) log.info({ id, queue }, `${name} was cancelled`)
-    }),
-    mill.on('released', ({ id, name, queue, reason }) => {
-      totals.released += 1
-      if (eachJob) log.info({ id, queue, reason }, `${name} was given back`)
-    }),
+    mill.on('failed', ({ id, name, queue, attempt, error }) =>
+      log.error({ id, queue, attempt, error: `${error.name}: ${error.message}` }, `${name} failed`),
+    ),
     mill.on('workerLost', ({ worker, reason }) => log.error({ worker, reason }, 'worker lost; a new life begins')),
   ]
-  if (eachJob)
-    offs.push(mill.on('started', ({ id, name, queue, attempt }) => log.info({ id, queue, attempt }, `${name} started`)))
+  if (eachJob) {
+    offs.push(
+      mill.on('started', ({ id, name, queue, attempt }) => log.info({ id, queue, attempt }, `${name} started`)),
+      mill.on('completed', ({ id, name, queue, attempt, ranMs }) =>
+        log.info({ id, queue, attempt, ranMs: Math.round(ranMs) }, `${name} completed`),
+      ),
+      mill.on('retried', ({ id, name, queue, attempt, error, delayMs }) => {
+        const facts = { id, queue, attempt, error: error.message, delayMs: Math.round(delayMs) }
+        log.warn(facts, `${name} will be tried again`)
+      }),
+      mill.on('cancelled', ({ id, name, queue }) => log.info({ id, queue }, `${name} was cancelled`)),
+      mill.on('released', ({ id, name, queue, reason }) => log.info({ id, queue, reason }, `${name} was given back`)),
+    )
+  }
   return () => offs.forEach((off) => off())
 }
 

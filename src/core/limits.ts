@@ -48,6 +48,23 @@ export const DEFAULTS = {
   gaugesTimeoutMs: 2_000,
   rollupMinutesKeptMs: 48 * 60 * 60_000,
   rollupHoursKeptMs: 90 * 24 * 60 * 60_000,
+  /** Of a supervisor, over all pools. */
+  processes: 20,
+  poolProcessesMin: 1,
+  poolProcessesMax: 15,
+  poolMemoryMb: 512,
+  supervisorDrainMs: 60_000,
+  restartMinMs: 1_000,
+  restartMaxMs: 60_000,
+  /** A process that lived this long was no failed start. */
+  stableAfterMs: 10_000,
+  crashLoopAfter: 5,
+  healthCheckMs: 5_000,
+  /** A blocked loop is no dead process: its heartbeats have a thread of their own. */
+  unresponsiveMs: 60_000,
+  startTimeoutMs: 60_000,
+  planStaleMs: 60_000,
+  commandLifeMs: 5 * 60_000,
 } as const
 
 export const LIMITS = {
@@ -83,4 +100,53 @@ export const LIMITS = {
   /** Pairs of queue and kind in one note of history. */
   rollupSeriesMax: 100,
   historyPointsMax: 3_000,
+  /** Their states must fit into one note. */
+  processesMax: 100,
+  poolsMax: 50,
+  memoryMbMax: 1_048_576,
+  commandLifeMaxMs: 60 * 60_000,
+} as const
+
+/** The autoscaler, where a queue has nothing of its own. */
+export const SCALING = {
+  min: 1,
+  max: 15,
+  upSize: 100,
+  upArrivalRatio: 1.5,
+  upUtilisation: 0.85,
+  upWaitMs: 30_000,
+  upStep: 2,
+  downSize: 10,
+  downUtilisation: 0.3,
+  downWaitMs: 10_000,
+  downProcessingRatio: 2,
+  downCalmSize: 5,
+  downStep: 1,
+  /** Of the workers that a step down would leave. */
+  busyMax: 0.85,
+  cooldownMs: 300_000,
+  /** Jobs per second below which the two rates are not compared: one job in an idle queue is no trend. */
+  arrivalMinPerS: 0.5,
+  /** Holding a longest wait: ups follow each other this fast. */
+  sloUpCooldownMs: 15_000,
+  /** Holding a longest wait: a step down must still be right with this much more load. */
+  sloSlack: 0.2,
+  sampleMs: 5_000,
+  smoothingMs: 15_000,
+  /** Older metrics are none. */
+  staleMs: 30_000,
+  /** How fast a request to force a size is seen. */
+  requestMs: 1_000,
+  /** A plan is written again this often, so that whoever follows it knows that somebody is there. */
+  planRefreshMs: 20_000,
+  /** A plan that nobody looked after for this long is forgotten: the pool starts at its minimum. */
+  planLifeMs: 15 * 60_000,
+  historyMs: 30 * 24 * 60 * 60_000,
+  historyEventsMax: 5_000,
+  requestLifeMs: 10 * 60_000,
+  requestsMax: 100,
+  switchesMax: 1_000,
+  poolsMax: 200,
+  workersMax: 10_000,
+  reasonCharsMax: 500,
 } as const

@@ -24,12 +24,15 @@ export interface LeaderOptions {
 
 export interface Leader extends Service {
   isLeading(): boolean
+  /** Of the lead that this process has, or had last; rises with every change of holder. 0: it never led. */
+  term(): number
 }
 
 export function createLeader({ runtime, workers, role, ttlMs, mayLead = () => true }: LeaderOptions): Leader {
   const holder = runtime.newId()
   let leadsUntilMs = -Infinity
   let gaveWayMs = -Infinity
+  let term = 0
 
   async function resign(): Promise<void> {
     if (leadsUntilMs === -Infinity) return
@@ -49,6 +52,7 @@ export function createLeader({ runtime, workers, role, ttlMs, mayLead = () => tr
     const reply = await workers.lead({ role, holder, ttlMs })
     // Trusted a little shorter than the store keeps it, counted from before the call.
     leadsUntilMs = reply.held ? startedMs + ttlMs * 0.8 : -Infinity
+    if (reply.held) term = reply.term
     return (ttlMs / 4) * (0.75 + runtime.random() / 2)
   }
 
@@ -66,5 +70,6 @@ export function createLeader({ runtime, workers, role, ttlMs, mayLead = () => tr
       await resign()
     },
     isLeading: () => runtime.clock.monoMs() < leadsUntilMs,
+    term: () => term,
   }
 }

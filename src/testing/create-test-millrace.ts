@@ -144,6 +144,7 @@ async function steppedMillrace<const Known extends readonly AnyJob[]>(
     work: () => Promise.reject(worksByHand(mode)),
     metrics: seeing.metrics,
     history: createHistory(() => Object.values(backends).map(({ notes }) => notes), clock),
+    maintain: () => Promise.reject(worksByHand(mode)),
     stop,
     [Symbol.asyncDispose]: stop,
   } satisfies TestMillrace<Known>

@@ -7,7 +7,7 @@ import { PassThrough } from 'node:stream'
 import { expect, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import type { MillraceConfig } from '../../src/cli/config.ts'
-import type { CliIo, Screen, StopSignal } from '../../src/cli/io.ts'
+import type { CliIo, ControlSignal, Screen, StopSignal } from '../../src/cli/io.ts'
 import { runCli } from '../../src/cli/run-cli.ts'
 import type { CliParts } from '../../src/cli/session.ts'
 import { createMillrace, defineJob, fail, fixed, memory } from '../../src/index.ts'
@@ -70,6 +70,7 @@ export function start(argv: readonly string[], options: RunOptions = {}): Starte
   const { tty = false, columns = 200, env = {}, cwd = tmpdir(), answer, stdin = '', rssBytes, ...parts } = options
   const texts = { out: '', err: '' }
   const listeners = new Set<(signal: StopSignal) => void>()
+  const controlListeners = new Set<(signal: ControlSignal) => void>()
   const exits: number[] = []
   const screen = (name: 'out' | 'err'): Screen => ({
     isTty: tty,
@@ -87,6 +88,10 @@ export function start(argv: readonly string[], options: RunOptions = {}): Starte
     onSignal(listener) {
       listeners.add(listener)
       return () => listeners.delete(listener)
+    },
+    onControlSignal(listener) {
+      controlListeners.add(listener)
+      return () => controlListeners.delete(listener)
     },
     exit: (code) => void exits.push(code),
     rssBytes: rssBytes ?? (() => 0),

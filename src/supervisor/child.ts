@@ -1,0 +1,226 @@
+// One child process, from its launch to its exit. It decides nothing about its successor.
+//
+// starting → running ⇄ quiet → draining → stopped; crashed when it went unasked; unhealthy while it is silent.
+import { jobsDeadlineMs } from '../core/restart.ts'
+import type { Timer } from '../runtime/clock.ts'
+import type { Logger } from '../runtime/logger.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { ChildState, ChildStatus } from './fleet.ts'
+import type { Exit, Launch, Launched } from './launch.ts'
+import type { ChildOrders, ChildStats, FromChild } from './messages.ts'
+
+export interface ChildOptions {
+  readonly runtime: Runtime
+  readonly launch: Launch
+  readonly orders: ChildOrders
+  readonly queues: readonly string[]
+  readonly concurrency: number
+  readonly maxAgeMs: number
+  readonly onReady: (child: Child) => void
+  readonly onExit: (child: Child, exit: Exit) => void
+}
+
+const NO_STATS: ChildStats = {
+  workerIds: [],
+  rssBytes: 0,
+  cpuPercent: 0,
+  loopLagMs: 0,
+  processed: 0,
+  failed: 0,
+  running: 0,
+}
+
+export class Child {
+  readonly #options: ChildOptions
+  readonly #launched: Launched
+  readonly #startedMs: number
+  readonly #startedAtMs: number
+  #state: ChildState = 'starting'
+  #isQuiet: boolean
+  #heardMs: number
+  #heardAtMs: number
+  #killAtMs = Infinity
+  #killTimer: Timer | undefined
+  stats: ChildStats = NO_STATS
+  /** Why it was told to leave; undefined while it belongs to its pool. */
+  leaving: string | undefined
+  /** It missed its heartbeats, and was told to end for that. */
+  isCondemned = false
+  isReady = false
+  isGone = false
+
+  constructor(options: ChildOptions) {
+    const { clock } = options.runtime
+    this.#options = options
+    this.#isQuiet = options.orders.isQuiet
+    this.#startedMs = clock.monoMs()
+    this.#startedAtMs = clock.nowMs()
+    this.#heardMs = this.#startedMs
+    this.#heardAtMs = this.#startedAtMs
+    this.#launched = options.launch(options.orders.id, {
+      onMessage: (message) => this.#heard(message),
+      onExit: (exit) => this.#exited(exit),
+    })
+    this.log.info(this.facts, 'worker process started')
+  }
+
+  get id(): string {
+    return this.#options.orders.id
+  }
+
+  get log(): Logger {
+    return this.#options.runtime.logger
+  }
+
+  /** In every log line about it. */
+  get facts(): { readonly pool: string; readonly child: string; readonly pid: number | null } {
+    return { pool: this.#options.orders.pool, child: this.id, pid: this.#launched.pid }
+  }
+
+  get state(): ChildState {
+    return this.#state
+  }
+
+  get ageMs(): number {
+    return this.#options.runtime.clock.monoMs() - this.#startedMs
+  }
+
+  get silentMs(): number {
+    return this.#options.runtime.clock.monoMs() - this.#heardMs
+  }
+
+  get maxAgeMs(): number {
+    return this.#options.maxAgeMs
+  }
+
+  status(): ChildStatus {
+    const { orders, queues, concurrency } = this.#options
+    const { metrics: _, ...stats } = this.stats
+    return {
+      id: this.id,
+      pool: orders.pool,
+      queues,
+      pid: this.#launched.pid,
+      state: this.#state,
+      ...stats,
+      concurrency,
+      startedAtMs: this.#startedAtMs,
+      lastHeartbeatAtMs: this.#heardAtMs,
+    }
+  }
+
+  setQuiet(isQuiet: boolean): void {
+    this.#isQuiet = isQuiet
+    this.#launched.send({ kind: isQuiet ? 'quiet' : 'resume' })
+    this.#settleState()
+  }
+
+  /** A second call can only make it sooner. Null: its jobs have all the time they need. */
+  drain(reason: string, deadlineMs: number | null): void {
+    if (this.isGone) return
+    if (this.leaving === undefined) this.log.info({ ...this.facts, reason, deadlineMs }, 'worker process drains')
+    this.leaving ??= reason
+    this.#settleState()
+    const { clock } = this.#options.runtime
+    const killAtMs = deadlineMs === null ? Infinity : clock.monoMs() + deadlineMs
+    if (killAtMs > this.#killAtMs) return
+    this.#killAtMs = killAtMs
+    this.#launched.send({ kind: 'drain', deadlineMs: deadlineMs === null ? null : jobsDeadlineMs(deadlineMs) })
+    if (deadlineMs === null) return
+    this.#killTimer?.cancel()
+    this.#killTimer = clock.timer(deadlineMs, () => this.kill('its deadline has passed'), { keepAlive: true })
+  }
+
+  /** Silent for too long. SIGTERM first: perhaps it hears that. */
+  condemn(graceMs: number): void {
+    if (this.isCondemned || this.isGone) return
+    this.isCondemned = true
+    const { clock } = this.#options.runtime
+    const silentMs = Math.round(this.silentMs)
+    this.log.error(
+      { ...this.facts, silentMs, isReady: this.isReady },
+      'worker process gives no sign of life: it is ended',
+    )
+    this.#settleState()
+    this.#launched.signal('SIGTERM')
+    clock.timer(graceMs, () => this.kill('it gives no sign of life'), { keepAlive: true })
+  }
+
+  kill(reason: string): void {
+    if (this.isGone) return
+    this.log.warn({ ...this.facts, reason, running: this.stats.running }, 'worker process is killed')
+    this.leaving ??= reason
+    this.#launched.signal('SIGKILL')
+  }
+
+  /** The supervisor itself was asleep: the silence was its own. */
+  forgiveSilence(): void {
+    this.#heardMs = this.#options.runtime.clock.monoMs()
+  }
+
+  setHealthy(isHealthy: boolean): void {
+    if (this.isGone || this.isCondemned || isHealthy === (this.#state !== 'unhealthy')) return
+    if (isHealthy) this.log.info(this.facts, 'worker process is heard of again')
+    else this.log.warn({ ...this.facts, silentMs: Math.round(this.silentMs) }, 'worker process is silent')
+    this.#settleState(!isHealthy)
+  }
+
+  #settleState(isSilent = false): void {
+    if (this.isGone) return
+    if (this.isCondemned || isSilent) this.#state = 'unhealthy'
+    else if (this.leaving !== undefined) this.#state = 'draining'
+    else if (!this.isReady) this.#state = 'starting'
+    else this.#state = this.#isQuiet ? 'quiet' : 'running'
+  }
+
+  #heard(message: FromChild): void {
+    const { clock } = this.#options.runtime
+    this.#heardMs = clock.monoMs()
+    this.#heardAtMs = clock.nowMs()
+    switch (message.kind) {
+      case 'hello':
+        this.#launched.send({ kind: 'begin', orders: { ...this.#options.orders, isQuiet: this.#isQuiet } })
+        break
+      case 'ready':
+        this.isReady = true
+        this.stats = { ...this.stats, workerIds: message.workerIds }
+        this.#settleState()
+        this.log.info({ ...this.facts, afterMs: Math.round(this.ageMs) }, 'worker process is ready')
+        this.#options.onReady(this)
+        break
+      case 'stats':
+        // Metrics come with some of them.
+        this.stats = { ...(this.stats.metrics !== undefined && { metrics: this.stats.metrics }), ...message.stats }
+        break
+      case 'draining':
+        this.leaving ??= message.reason
+        this.#settleState()
+        break
+      case 'done':
+        this.log.info({ ...this.facts, drained: message.drained, ...totalsOf(this.stats) }, 'worker process is done')
+        break
+    }
+  }
+
+  #exited(exit: Exit): void {
+    this.#killTimer?.cancel()
+    this.isGone = true
+    const wasAsked = this.leaving !== undefined && !this.isCondemned
+    this.#state = wasAsked ? 'stopped' : 'crashed'
+    const { code, signal, error } = exit
+    const facts = {
+      ...this.facts,
+      ...(signal === null ? { code } : { signal }),
+      livedMs: Math.round(this.ageMs),
+      ...(this.leaving !== undefined && { reason: this.leaving }),
+      ...(error !== undefined && { error }),
+    }
+    if (wasAsked) this.log.info(facts, 'worker process ended')
+    else this.log.error({ ...facts, ...totalsOf(this.stats) }, 'worker process ended unasked')
+    this.#options.onExit(this, exit)
+  }
+}
+
+function totalsOf({ processed, failed, running }: ChildStats): Record<string, number> {
+  return { processed, failed, running }
+}

@@ -1,0 +1,138 @@
+// What the autoscaler sees: the records of all supervisors, put together by pool, and what the store says of their
+// queues. Values only; who reads them is autoscaler.ts.
+import type { SeenQueue, SeenWorker, Sight } from '../core/scaling-rates.ts'
+import type { QueueCounts } from '../store/job-query.ts'
+import type { ChildState, PoolStatus, SupervisorRecord } from './fleet.ts'
+
+export interface PoolHost {
+  readonly id: string
+  readonly min: number
+  readonly max: number
+  /** What it has set out to run. */
+  readonly wanted: number
+  readonly draining: number
+  /** Nothing more is started there now: it is quiet, or what it starts crashes. */
+  readonly isStuck: boolean
+}
+
+export interface PoolSight {
+  readonly name: string
+  /** Those that it serves and that exist. */
+  readonly queues: readonly string[]
+  readonly hosts: readonly PoolHost[]
+  readonly workers: readonly SeenWorker[]
+  /** Its size is fixed on every host: nothing to decide. */
+  readonly isFixed: boolean
+}
+
+export interface HostSight {
+  readonly id: string
+  /** Processes of pools whose size is fixed. */
+  readonly fixed: number
+}
+
+export interface FleetSight {
+  /** By name. */
+  readonly pools: readonly PoolSight[]
+  readonly hosts: readonly HostSight[]
+}
+
+/** Supervisors that are stopping have no share any more. */
+export function fleetSight(records: readonly SupervisorRecord[], known: readonly string[]): FleetSight {
+  const alive = records.filter(({ state }) => state !== 'stopping')
+  const parts = new Map<string, { readonly record: SupervisorRecord; readonly pool: PoolStatus }[]>()
+  for (const record of alive) {
+    for (const pool of record.pools) parts.set(pool.name, [...(parts.get(pool.name) ?? []), { record, pool }])
+  }
+  const pools = [...parts].map(([name, list]): PoolSight => {
+    return {
+      name,
+      queues: queuesOf(
+        list.map(({ pool }) => pool),
+        known,
+      ),
+      hosts: list.map(({ record, pool }) => hostOf(record, pool)),
+      workers: list.flatMap(({ pool }) => pool.children.flatMap(workerOf)),
+      isFixed: list.every(({ pool }) => isFixed(pool)),
+    }
+  })
+  const fixed = new Set(pools.filter(({ isFixed }) => isFixed).map(({ name }) => name))
+  const hosts = alive.map(({ id, pools: own }) => {
+    const wanted = own.filter(({ name }) => fixed.has(name)).map((pool) => pool.wanted)
+    return { id, fixed: wanted.reduce((sum, count) => sum + count, 0) }
+  })
+  return { pools: pools.sort((one, other) => (one.name < other.name ? -1 : 1)), hosts }
+}
+
+export function sightOf(
+  { queues, workers }: PoolSight,
+  counts: ReadonlyMap<string, QueueCounts>,
+  paused: ReadonlySet<string>,
+  nowMs: number,
+): Sight {
+  return { atMs: nowMs, workers, queues: queues.map((name) => seenQueue(name, counts.get(name), paused, nowMs)) }
+}
+
+function seenQueue(
+  name: string,
+  found: QueueCounts | undefined,
+  paused: ReadonlySet<string>,
+  nowMs: number,
+): SeenQueue {
+  // One that has never had a job is not in the store yet.
+  if (found === undefined) return { name, size: 0, running: 0, waitMs: 0, paused: paused.has(name) }
+  const { counts, oldestReadyAtMs } = found
+  return {
+    name,
+    // Dispatched: ready as well, in the half of a store that is faster.
+    size: counts.queued + counts.dispatched,
+    running: counts.running,
+    waitMs: oldestReadyAtMs === null ? 0 : Math.max(0, nowMs - oldestReadyAtMs),
+    paused: paused.has(name),
+  }
+}
+
+/** Hosts may run different versions of a configuration: a pool serves what any of them serves. */
+function queuesOf(pools: readonly PoolStatus[], known: readonly string[]): readonly string[] {
+  const named = new Set(pools.flatMap(({ queues }) => queues))
+  if (pools.some(({ queues }) => queues.length === 0)) for (const queue of known) named.add(queue)
+  return [...named].sort()
+}
+
+function isFixed({ min, max, pinned }: PoolStatus): boolean {
+  return pinned === true || min >= max
+}
+
+function hostOf(record: SupervisorRecord, pool: PoolStatus): PoolHost {
+  return {
+    id: record.id,
+    // Where somebody has set the size by hand, that is what there is to share.
+    min: isFixed(pool) ? pool.wanted : pool.min,
+    max: isFixed(pool) ? pool.wanted : pool.max,
+    wanted: pool.wanted,
+    draining: pool.children.filter(({ state }) => state === 'draining').length,
+    isStuck: record.state === 'quiet' || pool.state === 'crash-loop',
+  }
+}
+
+const SEEN_AS: Readonly<Record<ChildState, SeenWorker['state'] | null>> = {
+  starting: 'active',
+  running: 'active',
+  // It takes no jobs, and it is a process.
+  quiet: 'draining',
+  draining: 'draining',
+  unhealthy: 'draining',
+  stopped: null,
+  crashed: null,
+}
+
+function workerOf({
+  id,
+  state,
+  processed,
+  running,
+  concurrency,
+}: PoolStatus['children'][number]): readonly SeenWorker[] {
+  const as = SEEN_AS[state]
+  return as === null ? [] : [{ id, ended: processed, running, concurrency, state: as }]
+}
