@@ -209,6 +209,7 @@ describe('the end of a measurement', () => {
     // All handlers have started before anybody asks.
     const crew: Crew = {
       isLocal: true,
+      processes: 1,
       handled: async () => true,
       start: never,
       stop: never,
