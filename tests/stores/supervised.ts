@@ -45,8 +45,8 @@ export function supervised(place: OpenPlace): void {
       const enqueued = await load.stop()
       await untilEmpty(mill)
       const counts = await mill.jobs.counts('faults')
-      console.log(
-        `pool back after ${backMs.join(', ')} ms, jobs started again after ${againMs.join(', ')} ms, ${enqueued} jobs`,
+      process.stdout.write(
+        `pool back after ${backMs.join(', ')} ms, jobs started again after ${againMs.join(', ')} ms, ${enqueued} jobs\n`,
       )
       expect(counts[0]?.counts).toMatchObject({ completed: enqueued + KILLS, failed: 0 })
       expect(backMs.filter((ms) => ms > BACK_MAX_MS)).toEqual([])

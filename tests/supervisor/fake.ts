@@ -61,10 +61,10 @@ export interface FakeWorld {
   /** All that were ever started. */
   readonly processes: readonly FakeProcess[]
   /** Those that are there. */
-  living(): readonly FakeProcess[]
+  readonly living: () => readonly FakeProcess[]
   readonly lines: readonly { readonly level: string; readonly fields: LogFields; readonly message: string }[]
   /** Moves time while every process that works tells how it is. */
-  pass(ms: number): Promise<void>
+  readonly pass: (ms: number) => Promise<void>
 }
 
 export interface FakeOptions extends Partial<Pick<SupervisorParts, 'secret' | 'processesMax' | 'drainMs'>> {

@@ -18,7 +18,7 @@ const START_MAX_MS = 30_000
 
 /** For those who enqueue; they run elsewhere. */
 export const JOBS: readonly AnyJob[] = ['plain', 'held', 'leak', 'blocking'].map((name) =>
-  defineJob({ name, queue: 'faults', attempts: 8, run: (_: RunContext<number | string>) => undefined }),
+  defineJob({ name, queue: 'faults', attempts: 8, run: ({ input }: RunContext<number | string>) => input }),
 )
 
 export interface SupervisedOptions {

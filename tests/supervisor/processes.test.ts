@@ -111,8 +111,8 @@ describe('supervised processes', { timeout: 60_000 }, () => {
     expect(one.workers().filter((pid) => before.includes(pid))).toEqual([])
     const usual = countIn(beganMs + 250, rolledMs) / (rolledMs - beganMs - 250)
     const rolling = countIn(rolledMs, endMs) / (endMs - rolledMs)
-    console.log(
-      `before ${Math.round(usual * 1_000)}/s, during ${Math.round(rolling * 1_000)}/s for ${endMs - rolledMs} ms`,
+    process.stdout.write(
+      `before ${Math.round(usual * 1_000)}/s, during ${Math.round(rolling * 1_000)}/s for ${endMs - rolledMs} ms\n`,
     )
     expect(rolling / usual).toBeGreaterThanOrEqual(0.7)
     await untilEmpty(mill)
