@@ -13,6 +13,8 @@ import { checkKnownOptions, invalidOption } from './core/names.ts'
 import type { SystemPolicy } from './core/policy.ts'
 import { checkRetention } from './maintenance/retention-options.ts'
 import type { RetentionOptions } from './maintenance/retention-options.ts'
+import { createHealth } from './observability/health-reader.ts'
+import type { Health } from './observability/health-reader.ts'
 import { createEventHub } from './runtime/events.ts'
 import type { Logger } from './runtime/logger.ts'
 import { createRuntime } from './runtime/runtime.ts'
@@ -51,6 +53,8 @@ export interface MillraceOptions<Known extends readonly AnyJob[]> extends StoreO
 }
 
 export interface Millrace<Known extends readonly AnyJob[] = readonly AnyJob[]> extends Client<Known>, AsyncDisposable {
+  /** Is the system doing its work: one report, and the numbers that scalers outside ask for. */
+  readonly health: Health
   /** Runs jobs in this process until `stop()`. */
   work(options?: WorkOptions): Promise<Worker>
   /** Stops workers, maintenance and connections. Idempotent. */
@@ -131,6 +135,7 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
 
   return {
     ...client,
+    health: createHealth({ connections: stores.connections, clock: runtime.clock }),
     work: (work = {}) => works.work(work),
     async stop(stop = {}) {
       // A wrong option must not leave it half stopped.

@@ -1,6 +1,7 @@
 // What a configuration file says: the options of `createMillrace`, and how `millrace work` runs them. Kept
 // free of the rest of the command line, because every configuration file imports it.
 import type { AnyJob } from '../core/definition.ts'
+import type { HttpOptions } from '../http/http-options.ts'
 import type { MillraceOptions } from '../millrace.ts'
 import type { WorkOptions } from '../works.ts'
 
@@ -13,6 +14,8 @@ export type MillraceConfig<Known extends readonly AnyJob[] = readonly AnyJob[]> 
   readonly redis?: MillraceOptions<Known>['redis'] | undefined
   /** What `millrace work` and `millrace dev` do when their flags say nothing else. */
   readonly work?: WorkOptions
+  /** The port of `millrace work` for health, metrics and scalers; without it there is none. */
+  readonly http?: HttpOptions
 }
 
 /** For the types: answers what it was given. */

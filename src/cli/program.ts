@@ -11,6 +11,7 @@ import { addMigrate } from './commands/migrate.ts'
 import { addQueues } from './commands/queues.ts'
 import { addSchedules } from './commands/schedules.ts'
 import { addStatus } from './commands/status.ts'
+import { addTop } from './commands/top.ts'
 import { addWhy } from './commands/why.ts'
 import { addWork } from './commands/work.ts'
 import { teach } from './command.ts'
@@ -46,7 +47,19 @@ export function buildProgram(cli: Cli, version: string): Command {
     ],
     exits: ['notFound', 'unmet', 'timedOut'],
   })
-  const add = [addInit, addDev, addWork, addMigrate, addStatus, addJobs, addQueues, addDead, addSchedules, addBatches]
+  const add = [
+    addInit,
+    addDev,
+    addWork,
+    addMigrate,
+    addStatus,
+    addTop,
+    addJobs,
+    addQueues,
+    addDead,
+    addSchedules,
+    addBatches,
+  ]
   for (const one of [...add, addWhy, addDoctor]) one(program, cli)
   return program
 }

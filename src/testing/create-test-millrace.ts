@@ -11,6 +11,7 @@ import { checkKnownOptions, invalidOption } from '../core/names.ts'
 import type { SystemPolicy } from '../core/policy.ts'
 import { createMillrace } from '../millrace.ts'
 import { systemClock } from '../runtime/clock.ts'
+import { createHealth } from '../observability/health-reader.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { FailedHooks } from './bench.ts'
 import { inlineClient } from './inline.ts'
@@ -121,6 +122,7 @@ async function steppedMillrace<const Known extends readonly AnyJob[]>(
     ...(mode === 'manual'
       ? client
       : inlineClient(client, { stepper, ledger, errors: options.inlineErrors ?? 'throw' })),
+    health: createHealth({ connections: backends, clock }),
     mode,
     clock,
     drain: (drain) => stepper.drain(drain),
