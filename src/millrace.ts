@@ -19,6 +19,8 @@ import { checkMetrics, checkTelemetry } from './observability/metrics-options.ts
 import type { MetricsOptions, TelemetryOptions } from './observability/metrics-options.ts'
 import { createObservability } from './observability/observability.ts'
 import type { MillMetrics } from './observability/observability.ts'
+import { createHealth } from './observability/health-reader.ts'
+import type { Health } from './observability/health-reader.ts'
 import { createEventHub } from './runtime/events.ts'
 import type { Logger } from './runtime/logger.ts'
 import { createRuntime } from './runtime/runtime.ts'
@@ -61,6 +63,8 @@ export interface MillraceOptions<Known extends readonly AnyJob[]> extends StoreO
 }
 
 export interface Millrace<Known extends readonly AnyJob[] = readonly AnyJob[]> extends Client<Known>, AsyncDisposable {
+  /** Is the system doing its work: one report, and the numbers that scalers outside ask for. */
+  readonly health: Health
   /** Runs jobs in this process until `stop()`. */
   work(options?: WorkOptions): Promise<Worker>
   /** What this process has counted, and what the stores say. */
@@ -168,6 +172,7 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
 
   return {
     ...client,
+    health: createHealth({ connections: stores.connections, clock: runtime.clock }),
     work: (work = {}) => works.work(work),
     metrics: seeing.metrics,
     history: createHistory(() => connections.names.map((name) => connections.backend(name).notes), runtime.clock),

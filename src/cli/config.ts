@@ -1,6 +1,7 @@
 // What a configuration file says: the options of `createMillrace`, and how `millrace work` runs them. Kept
 // free of the rest of the command line, because every configuration file imports it.
 import type { AnyJob } from '../core/definition.ts'
+import type { HttpOptions } from '../http/http-options.ts'
 import type { MillraceOptions } from '../millrace.ts'
 import type { PoolConfig } from '../supervisor/pool-options.ts'
 import type { SuperviseConfig } from '../supervisor/options.ts'
@@ -18,6 +19,8 @@ export type MillraceConfig<Known extends readonly AnyJob[] = readonly AnyJob[]> 
   /** The worker processes of `millrace supervise`, by name. Default: one pool of all queues. */
   readonly pools?: Readonly<Record<string, PoolConfig>>
   readonly supervise?: SuperviseConfig
+  /** The port of `millrace work` for health, metrics and scalers; without it there is none. */
+  readonly http?: HttpOptions
 }
 
 /** For the types: answers what it was given. */

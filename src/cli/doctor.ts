@@ -1,13 +1,13 @@
 // The checks of `millrace doctor` that any backend can answer, as data. A backend adds its own.
 import { formatDuration } from '../core/duration.ts'
 import { DEFAULTS } from '../core/limits.ts'
+import { isLive } from '../core/liveness.ts'
+import { decideHealth } from '../observability/health.ts'
 import { bounded } from '../runtime/bounded.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Check, Finding, FindingLevel } from '../store/diagnosis.ts'
 import { describeError } from './cli-error.ts'
-import { OLDEST_READY_MAX_MS, decideHealth } from './health.ts'
 import { maskUrls } from './mask.ts'
-import { isLive } from './reads.ts'
 import type { Session } from './session.ts'
 import { counted } from './text.ts'
 
@@ -15,8 +15,7 @@ export interface Examined extends Finding {
   readonly name: string
 }
 
-/** The thresholds of the alerts, and what a person would find slow. */
-const DEAD_LETTERS_MAX = 100
+/** What a person would find slow. */
 const ROUND_TRIP_SLOW_MS = 100
 const CLOCK_SKEW_MAX_MS = 1_000
 const TICK_LATE_MS = 60_000
@@ -78,7 +77,7 @@ async function checkWorkers({ reads, mill }: Session, clock: Clock): Promise<Fin
   const health = decideHealth({ queues, counts, workers, nowMs })
   const unserved = health.problems.filter(({ code }) => code === 'no-worker')
   if (unserved.length > 0) {
-    const names = unserved.map(({ queue }) => queue)
+    const names = unserved.flatMap(({ queue }) => queue ?? [])
     return fail(
       `jobs are ready and no live worker serves: ${names.join(', ')}`,
       `millrace work --queue ${names.join(',')}`,
@@ -119,7 +118,7 @@ async function checkOldest({ mill, reads }: Session, clock: Clock): Promise<Find
   const oldest = ready.reduce((worst, one) => (one.waitedMs > worst.waitedMs ? one : worst), { queue: '', waitedMs: 0 })
   if (oldest.queue === '') return ok('no ready job waits')
   const message = `the oldest ready job has waited ${formatDuration(Math.round(oldest.waitedMs))} in queue ${oldest.queue}`
-  if (oldest.waitedMs <= OLDEST_READY_MAX_MS) return ok(message)
+  if (oldest.waitedMs <= DEFAULTS.alertOldestReadyMs) return ok(message)
   return fail(message, 'more workers or more concurrency for this queue; millrace status shows who serves it')
 }
 
@@ -129,7 +128,7 @@ async function checkDeadLetters({ mill }: Session): Promise<Finding> {
   const total = failed.reduce((sum, one) => sum + one.counts.failed, 0)
   const where = failed.slice(0, 3).map(({ queue, counts: byStatus }) => `${queue} ${byStatus.failed}`)
   const message = total === 0 ? 'no dead letters' : `${counted(total, 'dead letter')}: ${where.join(', ')}`
-  if (total <= DEAD_LETTERS_MAX) return ok(message)
+  if (total <= DEFAULTS.alertDeadLetters) return ok(message)
   return warn(message, 'millrace dead ls, then replay or prune them')
 }
 

@@ -98,6 +98,7 @@ export const ERROR_EXITS: Readonly<Record<ErrorCode, ExitName>> = {
   EMBEDDED_MISSING: 'unavailable',
   REDIS_CLIENT_MISSING: 'unavailable',
   EMBEDDED_FAILED: 'unavailable',
+  PORT_UNAVAILABLE: 'failed',
   STOPPED: 'failed',
 }
 

@@ -6,6 +6,8 @@ export interface Screen {
   /** A terminal: tables are cut to its width, and colours are welcome. */
   readonly isTty: boolean
   readonly columns: number
+  /** Absent without a terminal. */
+  readonly rows?: number
 }
 
 export type StopSignal = 'SIGINT' | 'SIGTERM'
@@ -17,12 +19,16 @@ export interface CliIo {
   readonly stdout: Screen
   /** Logs, questions, progress and errors. */
   readonly stderr: Screen
-  readonly stdin: Readable & { readonly isTTY?: boolean }
+  readonly stdin: Readable & { readonly isTTY?: boolean; setRawMode?(isOn: boolean): unknown }
   readonly env: Readonly<Record<string, string | undefined>>
   readonly cwd: string
   /** While somebody listens, a signal does not end the process. Answers the way to stop listening. */
   onSignal(listener: (signal: StopSignal) => void): () => void
   onControlSignal(listener: (signal: ControlSignal) => void): () => void
+  /** When the terminal has another size. Answers the way to stop listening. */
+  onResize?(listener: () => void): () => void
+  /** As the process ends, whatever ended it: only what can be done at once. Answers the way to stop listening. */
+  onExit?(listener: () => void): () => void
   /** At once, whatever still runs. */
   exit(code: number): void
   rssBytes(): number

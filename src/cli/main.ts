@@ -5,6 +5,7 @@ import type { CliIo, ControlSignal, Screen, StopSignal } from './io.ts'
 import { runCli } from './run-cli.ts'
 
 const COLUMNS = 80
+const ROWS = 24
 
 const listeners = new Set<(signal: StopSignal) => void>()
 const CONTROL_SIGNALS: readonly ControlSignal[] = ['SIGHUP', 'SIGTSTP', 'SIGCONT']
@@ -18,6 +19,9 @@ function screen(stream: NodeJS.WriteStream): Screen {
     get columns() {
       // Undefined without a terminal, whatever the types say.
       return (stream.columns as number | undefined) ?? COLUMNS
+    },
+    get rows() {
+      return (stream.rows as number | undefined) ?? ROWS
     },
   }
 }
@@ -35,6 +39,14 @@ const io: CliIo = {
   onControlSignal(listener) {
     for (const signal of CONTROL_SIGNALS) process.on(signal, listener)
     return () => CONTROL_SIGNALS.forEach((signal) => process.off(signal, listener))
+  },
+  onResize(listener) {
+    process.stdout.on('resize', listener)
+    return () => process.stdout.off('resize', listener)
+  },
+  onExit(listener) {
+    process.on('exit', listener)
+    return () => process.off('exit', listener)
   },
   exit: (code) => process.exit(code),
   rssBytes: () => process.memoryUsage.rss(),

@@ -12,6 +12,7 @@ import { addQueues } from './commands/queues.ts'
 import { addSchedules } from './commands/schedules.ts'
 import { addStatus } from './commands/status.ts'
 import { addSupervise } from './commands/supervise.ts'
+import { addTop } from './commands/top.ts'
 import { addWhy } from './commands/why.ts'
 import { addWork } from './commands/work.ts'
 import { addWorkers } from './commands/workers.ts'
@@ -48,7 +49,19 @@ export function buildProgram(cli: Cli, version: string): Command {
     ],
     exits: ['notFound', 'unmet', 'timedOut'],
   })
-  const add = [addInit, addDev, addWork, addMigrate, addStatus, addJobs, addQueues, addDead, addSchedules, addBatches]
+  const add = [
+    addInit,
+    addDev,
+    addWork,
+    addMigrate,
+    addStatus,
+    addTop,
+    addJobs,
+    addQueues,
+    addDead,
+    addSchedules,
+    addBatches,
+  ]
   for (const one of [...add, addSupervise, addWorkers, addWhy, addDoctor]) one(program, cli)
   return program
 }

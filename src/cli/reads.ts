@@ -1,19 +1,15 @@
 // What operators ask and the client does not answer: who works, how much of a limit is used, what time the store
 // has. Read from the backends themselves.
+import type { SeenWorker } from '../observability/crew.ts'
+import type { SeenDispatch } from '../observability/health.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { silentLogger } from '../runtime/logger.ts'
 import { isDiagnosable, isDispatching } from '../store/diagnosis.ts'
-import type { Check, DispatchState } from '../store/diagnosis.ts'
+import type { Check } from '../store/diagnosis.ts'
 import type { LimitUse } from '../store/limit-store.ts'
 import type { Backend } from '../store/ports.ts'
-import type { WorkerRecord } from '../store/worker-store.ts'
-
-export interface SeenWorker extends WorkerRecord {
-  readonly connection: string
-}
-
-export interface SeenDispatch extends DispatchState {
-  readonly connection: string
-}
+import { createFleet } from '../supervisor/fleet.ts'
+import type { SupervisorRecord } from '../supervisor/fleet.ts'
 
 export interface StoreClock {
   readonly nowMs: number
@@ -29,6 +25,8 @@ export interface Reads {
   clock(connection?: string): Promise<StoreClock | null>
   /** Of stores that hand out jobs through Redis; empty where there is none. */
   dispatching(): Promise<readonly SeenDispatch[]>
+  /** Those whose records are in the default store. */
+  supervisors(): Promise<readonly SupervisorRecord[]>
   /** The checks that backends bring themselves. */
   checks(): Promise<readonly Check[]>
 }
@@ -56,6 +54,10 @@ export function createReads(connections: Readonly<Record<string, Backend>>, cloc
       )
       return (await Promise.all(lists)).flat()
     },
+    async supervisors() {
+      const notes = connections['default']?.notes
+      return notes === undefined ? [] : createFleet({ notes, runtime: { logger: silentLogger } }).list()
+    },
     async checks() {
       const own = Object.entries(connections).map(async ([name, backend]): Promise<readonly Check[]> => {
         if (!isDiagnosable(backend)) return []
@@ -68,5 +70,3 @@ export function createReads(connections: Readonly<Record<string, Backend>>, cloc
     },
   }
 }
-
-export { isLive } from '../core/liveness.ts'

@@ -7,7 +7,7 @@ import type { JobId, JobStatus } from '../core/job.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { LimitUse } from '../store/limit-store.ts'
 import { pickJobs } from './job-filter-flags.ts'
-import type { SeenWorker } from './reads.ts'
+import type { SeenWorker } from '../observability/crew.ts'
 import type { Session } from './session.ts'
 
 export interface ParentFact {

@@ -23,6 +23,8 @@ export interface WorkerRunOptions {
   readonly maxJobs?: number
   /** One log line per job; otherwise only for those that fail. */
   readonly eachJob: boolean
+  /** It takes jobs; it takes none any more. */
+  readonly onState?: (state: 'working' | 'draining') => void
   /** Every second while it works. */
   readonly onSecond?: () => void
 }
@@ -83,7 +85,9 @@ export async function runWorker(options: WorkerRunOptions): Promise<WorkerRunRep
     worker = await mill.work(work)
     log.info({ workers: worker.ids, ...queuesOf(work) }, 'worker started')
     if (end.reason !== undefined) worker.quiet()
+    else options.onState?.('working')
     const reason = await end.reached
+    options.onState?.('draining')
     if (reason === 'max-jobs' || reason === 'memory') {
       // Nobody is in a hurry: running jobs have their own timeouts. A signal makes it one.
       worker.quiet()

@@ -1,9 +1,9 @@
 // Who works, on which host: supervisors with their processes, and workers that nobody supervises.
+import { isLive } from '../core/liveness.ts'
+import type { SeenWorker } from '../observability/crew.ts'
 import type { ChildStatus, PoolStatus, SupervisorRecord } from '../supervisor/fleet.ts'
 import { CliError } from './cli-error.ts'
 import type { Output } from './output.ts'
-import { isLive } from './reads.ts'
-import type { SeenWorker } from './reads.ts'
 
 export interface Crew {
   readonly supervisors: readonly SupervisorRecord[]

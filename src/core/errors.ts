@@ -200,6 +200,10 @@ export const ERROR_CATALOGUE = {
     means: 'The embedded PostgreSQL could not be started or reached.',
     fix: 'Read the message: it has the last lines of the log of the server.',
   },
+  PORT_UNAVAILABLE: {
+    means: 'The HTTP port cannot be opened.',
+    fix: 'Choose a port that is free and that this user may open, or 0 for any free one.',
+  },
   STOPPED: { means: 'This Millrace or worker has been stopped.', fix: 'Create a new one.' },
 } as const satisfies Record<string, ErrorEntry>
 

@@ -65,6 +65,14 @@ export const DEFAULTS = {
   startTimeoutMs: 60_000,
   planStaleMs: 60_000,
   commandLifeMs: 5 * 60_000,
+  /** Beyond these something is wrong: health, `doctor` and alerts mean the same by it. */
+  alertDepth: 10_000,
+  alertOldestReadyMs: 60 * 60_000,
+  alertDeadLetters: 100,
+  alertRedisMemoryShare: 0.8,
+  alertRelayLagMs: 30_000,
+  /** Between two looks of `status --watch` and `top`. */
+  watchMs: 2_000,
 } as const
 
 export const LIMITS = {
@@ -96,6 +104,31 @@ export const LIMITS = {
   catchUpMax: 1_000,
   noteBytesMax: 64 * 1024,
   metaBytesMax: 4 * 1024,
+  /** How long a server has to answer before it counts as down. */
+  pingMaxMs: 2_000,
+  /** All questions of one health report together. */
+  healthMaxMs: 3_000,
+  watchMinMs: 250,
+  topFailuresMax: 10,
+  topWorkersMax: 500,
+  healthQueuesMax: 500,
+  healthProblemsMax: 100,
+  /** Ready jobs are counted up to here for scalers. */
+  scaleReadyMax: 100_000,
+  scaleQueuesMax: 200,
+  scaleQueuesPerRequestMax: 20,
+  httpTokenCharsMin: 16,
+  httpHeaderBytesMax: 8 * 1024,
+  httpHeadersMaxMs: 5_000,
+  httpRequestMaxMs: 10_000,
+  httpHandlerMaxMs: 5_000,
+  httpIdleMaxMs: 5_000,
+  httpConnectionsMax: 100,
+  httpRequestsPerConnectionMax: 1_000,
+  /** What is under way when the port closes may take this long. */
+  httpStopMaxMs: 2_000,
+  /** So long an answer about the store is given again. */
+  httpRememberMs: 1_000,
   metricSeriesMax: 10_000,
   /** Pairs of queue and kind in one note of history. */
   rollupSeriesMax: 100,

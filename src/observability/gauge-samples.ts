@@ -56,7 +56,9 @@ function crewSamples({ connection, workers }: StoreGauges): readonly Sample[] {
 }
 
 function memorySamples({ connection, servers }: StoreGauges): readonly Sample[] {
-  return servers.flatMap(({ server, usedBytes, maxBytes }): readonly Sample[] => {
+  return servers.flatMap(({ name: server, memory }): readonly Sample[] => {
+    if (memory === undefined) return []
+    const { usedBytes, maxBytes } = memory
     const labels = { connection, server }
     const used: Sample = { name: 'millrace_redis_memory_used_bytes', labels, value: usedBytes }
     return maxBytes === null ? [used] : [used, { name: 'millrace_redis_memory_max_bytes', labels, value: maxBytes }]

@@ -1,13 +1,14 @@
 // What the stores say when they are asked: jobs by status, the oldest ready one, workers, tokens, memory. Read at a scrape,
 // kept for a few seconds, and bounded: a store that is slow or dead costs a scrape a short wait and has no values in it.
-import { isLive } from '../core/liveness.ts'
 import type { JobStatus } from '../core/job.ts'
 import { DEFAULTS } from '../core/limits.ts'
 import { bounded } from '../runtime/bounded.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { isDispatching, isMemoryBound } from '../store/diagnosis.ts'
-import type { DispatchState, ServerMemory } from '../store/diagnosis.ts'
+import { isDispatching, isServed } from '../store/diagnosis.ts'
+import type { DispatchState, ServerState } from '../store/diagnosis.ts'
 import type { Backend } from '../store/ports.ts'
+import { crewOf } from './crew.ts'
+import type { Crew } from './crew.ts'
 
 export interface QueueGauges {
   readonly queue: string
@@ -24,13 +25,8 @@ export interface StoreGauges {
   /** False: it did not answer in time, and nothing else is known. */
   readonly isUp: boolean
   readonly queues: readonly QueueGauges[]
-  readonly workers: {
-    readonly alive: number
-    readonly silent: number
-    readonly slots: number
-    readonly running: number
-  }
-  readonly servers: readonly ServerMemory[]
+  readonly workers: Crew
+  readonly servers: readonly ServerState[]
 }
 
 export type Gauges = readonly StoreGauges[]
@@ -87,12 +83,10 @@ async function readStore(connection: string, backend: Backend): Promise<StoreGau
     backend.workers.list(),
     backend.schedules.due(0),
     isDispatching(backend) ? backend.dispatching() : [],
-    // Beside PostgreSQL a Redis may be away, and nothing is down.
-    isMemoryBound(backend) ? backend.memory().catch(() => []) : [],
+    isServed(backend) ? backend.servers() : [],
   ])
   const paused = new Set(records.filter((record) => record.paused).map(({ name }) => name))
   const tokens = new Map(dispatch.map((one) => [one.queue, one]))
-  const live = workers.filter((worker) => isLive(worker, nowMs))
   return {
     connection,
     isUp: true,
@@ -103,12 +97,7 @@ async function readStore(connection: string, backend: Backend): Promise<StoreGau
       oldestReadyMs: oldestReadyAtMs === null ? 0 : Math.max(0, nowMs - oldestReadyAtMs),
       dispatch: tokens.get(queue) ?? null,
     })),
-    workers: {
-      alive: live.length,
-      silent: workers.filter(({ state }) => state === 'alive').length - live.length,
-      slots: live.reduce((sum, { concurrency }) => sum + concurrency, 0),
-      running: live.reduce((sum, { running }) => sum + running, 0),
-    },
+    workers: crewOf(workers, nowMs),
     servers,
   }
 }

@@ -49,22 +49,35 @@ export interface Dispatching {
   dispatching(): Promise<readonly DispatchState[]>
 }
 
-/** The memory of one server that keeps everything there. */
-export interface ServerMemory {
-  readonly server: string
+export function isDispatching<Value extends object>(backend: Value): backend is Value & Dispatching {
+  return 'dispatching' in backend && typeof backend.dispatching === 'function'
+}
+
+/** One server behind a backend, as it answers now: what health, metrics and alerts look at. */
+export interface ServerState {
+  readonly kind: 'postgres' | 'redis'
+  /** `host:port`, for people. */
+  readonly name: string
+  /** The round trip of a small question; null: there was no answer. */
+  readonly pingMs: number | null
+  /** Why there was none. */
+  readonly error?: string
+  /** Connections of all its clients; absent: it does not tell. */
+  readonly clients?: number
+  readonly memory?: MemoryUse
+}
+
+export interface MemoryUse {
   readonly usedBytes: number
-  /** Null: no limit is set. */
+  /** Null: it has no limit. */
   readonly maxBytes: number | null
 }
 
-export interface MemoryBound {
-  memory(): Promise<readonly ServerMemory[]>
+/** A backend with servers behind it. Never rejects, and ends within a bound: one that does not answer is an answer. */
+export interface Served {
+  servers(): Promise<readonly ServerState[]>
 }
 
-export function isMemoryBound<Value extends object>(backend: Value): backend is Value & MemoryBound {
-  return 'memory' in backend && typeof backend.memory === 'function'
-}
-
-export function isDispatching<Value extends object>(backend: Value): backend is Value & Dispatching {
-  return 'dispatching' in backend && typeof backend.dispatching === 'function'
+export function isServed<Value extends object>(backend: Value): backend is Value & Served {
+  return 'servers' in backend && typeof backend.servers === 'function'
 }

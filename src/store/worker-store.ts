@@ -13,6 +13,8 @@ export interface WorkerStore {
   /** Takes, renews or learns of the lead of a role. */
   lead(request: LeadRequest): Promise<LeadReply>
   resign(role: string, holder: string): Promise<void>
+  /** Who leads a role now, for people; null: nobody. */
+  leader?(role: string): Promise<SeenLeader | null>
   /** Queued per worker, delivered with its beats, at least once, in order. */
   send(target: WorkerId, command: WorkerCommand): Promise<boolean>
 }
@@ -64,6 +66,11 @@ export interface LeadRequest {
   readonly role: string
   readonly holder: string
   readonly ttlMs: number
+}
+
+export interface SeenLeader {
+  readonly holder: string
+  readonly term: number
 }
 
 export interface LeadReply {

@@ -14,6 +14,7 @@ import { createHistory } from '../observability/history.ts'
 import { checkMetrics, checkTelemetry } from '../observability/metrics-options.ts'
 import { createObservability } from '../observability/observability.ts'
 import { systemClock } from '../runtime/clock.ts'
+import { createHealth } from '../observability/health-reader.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { FailedHooks } from './bench.ts'
 import { inlineClient } from './inline.ts'
@@ -133,6 +134,7 @@ async function steppedMillrace<const Known extends readonly AnyJob[]>(
     ...(mode === 'manual'
       ? client
       : inlineClient(client, { stepper, ledger, errors: options.inlineErrors ?? 'throw' })),
+    health: createHealth({ connections: backends, clock }),
     mode,
     clock,
     drain: (drain) => stepper.drain(drain),

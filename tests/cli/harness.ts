@@ -61,6 +61,7 @@ export interface RunOptions extends Partial<Omit<CliParts, 'io'>> {
 export interface Started {
   readonly done: Promise<Ran>
   readonly signal: (signal: StopSignal) => void
+  readonly out: () => string
   readonly err: () => string
   /** What `exit` was called with. */
   readonly exits: readonly number[]
@@ -111,6 +112,7 @@ export function start(argv: readonly string[], options: RunOptions = {}): Starte
   return {
     done,
     exits,
+    out: () => texts.out,
     err: () => texts.err,
     signal: (signal) => {
       for (const listener of listeners) listener(signal)

@@ -1,11 +1,11 @@
 // `millrace status` and `millrace doctor`: is the system doing its work, and what is to be done if not.
 import { describe, expect, test } from 'vitest'
-import { decideHealth } from '../../src/cli/health.ts'
+import { decideHealth } from '../../src/observability/health.ts'
 import { examine, worstOf } from '../../src/cli/doctor.ts'
 import { memory } from '../../src/index.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import type { Check } from '../../src/store/diagnosis.ts'
-import { boom, mail, noop, setup, workOff } from './harness.ts'
+import { boom, eventually, mail, noop, setup, workOff } from './harness.ts'
 
 const HOUR = 3_600_000
 
@@ -47,6 +47,31 @@ describe('status', () => {
     await mill.enqueue(mail, { to: 'ada' })
     await mill.queues.pause('mail')
     expect(await run('status')).toMatchObject({ code: 0, out: expect.stringMatching(/^mail .*paused$/m) as string })
+  })
+
+  test('O3 again and again, until a signal', async () => {
+    const { mill, begin } = await setup()
+    const watching = begin('status --watch 250ms', { tty: true })
+    await eventually(() => watching.out().split('no queues yet').length).toBeGreaterThanOrEqual(3)
+    await mill.enqueue(mail, { to: 'ada' })
+    await eventually(watching.out).toContain('degraded')
+    watching.signal('SIGINT')
+    const { code, out } = await watching.done
+    expect(code).toBe(130)
+    expect(out.startsWith('\u001b[H\u001b[2Jno queues yet'), 'each look on a clean screen').toBe(true)
+    expect(await begin('status --watch 1ms').done).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('250ms') as string,
+    })
+  })
+
+  test('O3 a store that does not answer ends with 69, with the reason in the report', async () => {
+    const away = memory()
+    const query = { ...away.query, counts: () => Promise.reject(new Error('gone for lunch')) }
+    const { run } = await setup({ backend: { ...away, query } })
+    const { code, json } = await run('status --json')
+    expect(code).toBe(69)
+    expect(json).toMatchObject({ health: 'failed', problems: [{ code: 'store-down', message: /gone for lunch/ }] })
   })
 
   test('waiting over an hour is being behind', async () => {

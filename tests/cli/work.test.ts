@@ -2,7 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { placesOf } from '../../src/cli/commands/dev.ts'
-import { createMillrace, defineJob } from '../../src/index.ts'
+import { createMillrace, defineJob, memory } from '../../src/index.ts'
 import type { RunContext } from '../../src/index.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { gate } from '../features/support.ts'
@@ -21,6 +21,70 @@ const hasty = {
 async function until(started: Started, text: string): Promise<void> {
   await eventually(started.err).toContain(text)
 }
+
+async function urlOf(started: Started): Promise<string> {
+  await until(started, 'scale signals are served')
+  return /url=(\S+)/.exec(started.err())?.[1] ?? ''
+}
+
+const statusOf = async (url: string, init: RequestInit = {}): Promise<number> => (await fetch(url, init)).status
+
+describe('the port of a worker', () => {
+  test('O3 is open from the start, ready while it works, and not while it drains', async () => {
+    const door = gate()
+    const slow = defineJob({ name: 'slow', run: () => door.opened })
+    const held = gate()
+    const backend = memory()
+    const start = async () => {
+      await held.opened
+      await backend.start()
+    }
+    const { mill, begin } = await setup({ jobs: [slow], backend: { ...backend, start: () => Promise.resolve() } })
+    const load = () => Promise.resolve({ default: { jobs: [slow], backend: { ...backend, start } } })
+    const work = begin('work --metrics-port 0', { load })
+    const url = await urlOf(work)
+    expect([await statusOf(`${url}/live`), await statusOf(`${url}/ready`)]).toEqual([200, 503])
+    expect(await statusOf(`${url}/health`)).toBe(503)
+    held.open()
+    await until(work, 'worker started')
+    await eventually(() => statusOf(`${url}/ready`)).toBe(200)
+    await mill.enqueue(slow)
+    await eventually(async () => (await mill.health.report()).totals.running).toBe(1)
+    work.signal('SIGTERM')
+    await eventually(() => statusOf(`${url}/ready`)).toBe(503)
+    expect(await statusOf(`${url}/live`)).toBe(200)
+    await eventually(() => statusOf(`${url}/health`)).toBe(200)
+    door.open()
+    expect((await work.done).code).toBe(0)
+    await expect(fetch(`${url}/live`)).rejects.toThrow(/fetch failed/)
+  })
+
+  test('O3 comes from the configuration too, with a token from the environment', async () => {
+    const { begin } = await setup({ http: { port: 0 } })
+    const token = 'sixteen-letters-or-more'
+    const work = begin('work', { env: { MILLRACE_HTTP_TOKEN: token } })
+    const url = await urlOf(work)
+    expect(await statusOf(`${url}/health`)).toBe(401)
+    await until(work, 'worker started')
+    expect(await statusOf(`${url}/health`, { headers: { authorization: `Bearer ${token}` } })).toBe(200)
+    work.signal('SIGTERM')
+    const { err } = await work.done
+    expect(err).not.toContain(token)
+  })
+
+  test('O3 what cannot be opened is said before any job starts', async () => {
+    const { begin, run } = await setup()
+    const work = begin('work --metrics-port 0')
+    const { port } = new URL(await urlOf(work))
+    expect(await run(`work --metrics-port ${port}`)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('another process has it') as string,
+    })
+    expect(await run('work --metrics-host 0.0.0.0')).toMatchObject({ code: 2 })
+    work.signal('SIGTERM')
+    await work.done
+  })
+})
 
 describe('work', () => {
   test('runs jobs until SIGTERM, then drains and ends with 0', async () => {

@@ -142,6 +142,17 @@ export function workers({ test }: Setup): void {
     expect(await world.workers.lead({ ...ROLE, holder: 'a' })).toEqual({ held: false, holder: 'b', term: next.term })
   })
 
+  test('who leads can be asked, until the lead lapses or is given up', async (world) => {
+    expect(await world.workers.leader?.(ROLE.role)).toBeNull()
+    const { term } = await world.workers.lead({ ...ROLE, holder: 'a' })
+    expect(await world.workers.leader?.(ROLE.role)).toEqual({ holder: 'a', term })
+    await world.clock.advance(10_001)
+    expect(await world.workers.leader?.(ROLE.role)).toBeNull()
+    await world.workers.lead({ ...ROLE, holder: 'a' })
+    await world.workers.resign(ROLE.role, 'a')
+    expect(await world.workers.leader?.(ROLE.role)).toBeNull()
+  })
+
   test('a leader that resigns frees the lead at once; a stranger cannot resign for it', async (world) => {
     const { term } = await world.workers.lead({ ...ROLE, holder: 'a' })
     await world.workers.resign(ROLE.role, 'b')

@@ -40,6 +40,11 @@ export function memoryWorkers(world: World): WorkerStore {
         const leader = world.leaders.get(role)
         if (leader?.holder === holder) leader.untilMs = -Infinity
       }),
+    leader: (role) =>
+      world.run(() => {
+        const { holder, term, untilMs } = world.leaders.get(role) ?? { holder: '', term: 0, untilMs: -Infinity }
+        return untilMs > world.nowMs() ? { holder, term } : null
+      }),
     send: (target, command) =>
       world.run(() => {
         const worker = world.workers.get(target)

@@ -83,6 +83,8 @@ export const ROLE_GRANTS: Readonly<Record<Role, readonly Grant[]>> = {
   ],
   viewer: [
     VIEWS,
+    // The view of scale signals calls it.
+    { kind: 'routine', privileges: ['execute'], names: ['ready_of'], definer: true },
     { kind: 'table', privileges: ['select'], names: ['job_queues', 'workers', 'batches', 'schedules', 'job_daily'] },
     WORDS,
     VERSION,

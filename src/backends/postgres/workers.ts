@@ -34,6 +34,11 @@ export function postgresWorkers(store: PostgresStore, cycle: Cycle): WorkerStore
     'workers.resign',
     `update millrace.leaders set until = '-infinity' where role = $1 and holder = $2`,
   )
+  const leader = prepared(
+    store,
+    'workers.leader',
+    'select l.holder, l.term from millrace.leaders l where l.role = $1 and l.until > millrace.now_at()',
+  )
   const send = prepared(store, 'workers.send', 'select millrace.send_command($1, $2)')
 
   return {
@@ -65,6 +70,10 @@ export function postgresWorkers(store: PostgresStore, cycle: Cycle): WorkerStore
     },
     async resign(role, holder) {
       await resign(role, holder)
+    },
+    async leader(role) {
+      const [row] = await leader(role)
+      return row === undefined ? null : { holder: row[0] ?? '', term: Number(row[1]) }
     },
     async send(target, command) {
       const [row] = await send(target, JSON.stringify(command))

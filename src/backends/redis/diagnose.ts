@@ -1,7 +1,7 @@
 // What `millrace doctor` asks a Redis: can it be reached, will it keep what it acknowledged, is there room, whose clock is
 // it. Each check is a few reads; on a Cluster every master is asked and the worst answer counts.
 import type { Clock } from '../../runtime/clock.ts'
-import type { Check, Finding, FindingLevel, ServerMemory } from '../../store/diagnosis.ts'
+import type { Check, Finding, FindingLevel } from '../../store/diagnosis.ts'
 import type { RedisLink, RedisNode } from './link.ts'
 import type { RedisStore } from './store.ts'
 
@@ -30,15 +30,6 @@ export function diagnoseRedis(store: Pick<RedisStore, 'link' | 'clock'>): () => 
 }
 
 type Masters = Pick<RedisLink, 'onMasters'>
-
-/** Of every master. */
-export function memoryOf(masters: Masters): Promise<readonly ServerMemory[]> {
-  return masters.onMasters(async (node) => {
-    const info = await infoOf(node, 'memory')
-    const max = Number(info.get('maxmemory') ?? 0)
-    return { server: node.name, usedBytes: Number(info.get('used_memory') ?? 0), maxBytes: max > 0 ? max : null }
-  })
-}
 
 /** Of a Redis that only carries tokens: it may lose everything, so what it writes to its disk is no matter. */
 export function dispatchChecks(masters: Masters, clock: Clock): readonly Check[] {

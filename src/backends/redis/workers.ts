@@ -37,6 +37,7 @@ export function redisWorkers(store: RedisStore): WorkerStore {
   const list = prepare('workers.list', 'workerList')
   const lead = prepare('workers.lead', 'workerLead')
   const resign = prepare('workers.resign', 'workerResign')
+  const leader = prepare('workers.leader', 'workerLeader')
   const send = prepare('workers.send', 'workerSend')
 
   return {
@@ -67,6 +68,10 @@ export function redisWorkers(store: RedisStore): WorkerStore {
     },
     async resign(role, holder) {
       await resign(role, holder)
+    },
+    async leader(role) {
+      const found = (await leader(role)) as readonly [string, string] | null // as worker-leader.lua answers
+      return found === null ? null : { holder: found[0], term: Number(found[1]) }
     },
     async send(target, command) {
       return (await send(target, JSON.stringify(command), COMMANDS_MAX)) === 1

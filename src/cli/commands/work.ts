@@ -7,6 +7,8 @@ import type { WorkOptions } from '../../works.ts'
 import { list, runs, teach, wholeNumber } from '../command.ts'
 import type { Cli } from '../command.ts'
 import { createLogLines } from '../log-lines.ts'
+import { createOpsPort, httpOf } from '../ops-port.ts'
+import type { HttpFlags } from '../ops-port.ts'
 import { openMill, outputOf } from '../session.ts'
 import { readSettings } from '../settings.ts'
 import { runWorker } from '../worker-run.ts'
@@ -36,6 +38,12 @@ export function addWork(program: Command, cli: Cli): void {
       'above this many megabytes: drain, then end with 4, for a supervisor to start anew',
       wholeNumber(1),
     )
+    .option(
+      '--metrics-port <port>',
+      'serve health, metrics and scale signals over HTTP here; 0: any free port; default: http.port of the configuration, else none',
+      wholeNumber(0, 65_535),
+    )
+    .option('--metrics-host <host>', 'the address of that port; default 127.0.0.1, which nobody else can reach')
     .option('-v, --verbose', 'one line per job; otherwise only for those that fail')
     .option('--max-jobs <count>', 'start this many jobs, let them finish, then end with 0', wholeNumber(1))
   teach(command, {
@@ -43,19 +51,26 @@ export function addWork(program: Command, cli: Cli): void {
       ['work', 'all queues of all jobs'],
       ['work --queue mail,webhooks --concurrency 50', 'two queues'],
       ['work --memory 512 --max-jobs 10000', 'a fresh process now and then'],
+      ['work --metrics-port 9464', 'with /live, /ready, /health, /metrics and /scale on that port'],
       ['work --json', 'one JSON object per log line'],
     ],
     exits: ['unmet', 'timedOut'],
   })
-  runs<WorkFlags>(cli, command, async (flags) => {
+  runs<WorkFlags & HttpFlags>(cli, command, async (flags) => {
     const { io, clock, load } = cli.parts
     const asked = await readSettings(io, flags, { jobs: 'work' }, load)
     const out = outputOf(cli.parts, flags)
     const log = createLogLines(io, { json: out.json, level: 'info', clock })
     const deadlineMs = deadlineOf(flags)
     const work = workOf(asked.work, flags)
-    const opened = await openMill(cli.parts, asked, { logger: log })
+    const ops = createOpsPort({ http: httpOf(asked.http, flags, io.env), clock, log })
+    await ops.start()
+    const opened = await openMill(cli.parts, asked, { logger: log }).catch(async (error: unknown) => {
+      await ops.stop()
+      throw error
+    })
     try {
+      ops.attach(opened.mill)
       log.info({ store: asked.store.shown, from: asked.store.from }, 'connected')
       const { memory, maxJobs, verbose = false } = flags
       const report = await runWorker({
@@ -66,12 +81,14 @@ export function addWork(program: Command, cli: Cli): void {
         work,
         deadlineMs,
         eachJob: verbose,
+        onState: (state) => ops.state(state),
         ...(memory !== undefined && { memoryMb: memory }),
         ...(maxJobs !== undefined && { maxJobs }),
       })
       out.show(reportDocument(report), () => '')
       return report.exitCode
     } finally {
+      await ops.stop()
       await opened.stop()
     }
   })

@@ -1,0 +1,1 @@
+-- Takes back 0003: the view goes with the functions.

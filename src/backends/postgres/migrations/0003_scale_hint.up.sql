@@ -1,0 +1,1 @@
+-- The view scale_hint came with this version. It is made with the functions: nothing to change in the tables.

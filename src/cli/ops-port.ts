@@ -1,0 +1,80 @@
+// The HTTP port of a process that works: open from its first moment, so that a probe is answered while the store is still
+// being reached, and until its last one, so that it can be seen to drain.
+import { MillraceError } from '../core/errors.ts'
+import { LIMITS } from '../core/limits.ts'
+import { createOpsServer } from '../http/ops-server.ts'
+import type { OpsSources } from '../http/ops-server.ts'
+import type { HttpOptions } from '../http/http-options.ts'
+import { remembered } from '../http/remembered.ts'
+import type { HttpService } from '../http/server.ts'
+import type { Millrace } from '../millrace.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { Logger } from '../runtime/logger.ts'
+import type { CliIo } from './io.ts'
+
+export interface HttpFlags {
+  readonly metricsPort?: number
+  readonly metricsHost?: string
+}
+
+export interface OpsPort {
+  start(): Promise<void>
+  stop(): Promise<void>
+  /** What it answers from, once there is one. */
+  attach(mill: Millrace): void
+  state(state: 'working' | 'draining'): void
+}
+
+export interface OpsPortOptions {
+  /** Undefined: nobody wants a port, and nothing is opened. */
+  readonly http: HttpOptions | undefined
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** A flag goes before the configuration. The token is never a flag: others can read those. */
+export function httpOf(
+  configured: HttpOptions | undefined,
+  { metricsPort, metricsHost }: HttpFlags,
+  env: CliIo['env'],
+): HttpOptions | undefined {
+  const port = metricsPort ?? configured?.port
+  if (port === undefined) {
+    if (metricsHost === undefined) return undefined
+    throw new MillraceError('INVALID_OPTION', '--metrics-host needs a port: add --metrics-port, such as 9464')
+  }
+  const host = metricsHost ?? configured?.host
+  const token = configured?.token ?? (env['MILLRACE_HTTP_TOKEN'] || undefined)
+  return { ...configured, port, ...(host !== undefined && { host }), ...(token !== undefined && { token }) }
+}
+
+export function createOpsPort({ http, clock, log }: OpsPortOptions): OpsPort {
+  let mill: Millrace | undefined
+  let state: 'starting' | 'working' | 'draining' = 'starting'
+
+  function started(): Millrace {
+    if (mill !== undefined) return mill
+    throw new MillraceError('STORE_UNAVAILABLE', 'this process is still starting', { retryable: true })
+  }
+
+  const answers = remembered({ clock, keepMs: LIMITS.httpRememberMs, waitMs: LIMITS.httpHandlerMaxMs }, async () =>
+    started().health.answers(),
+  )
+  const sources: OpsSources = {
+    health: async () => started().health.report(),
+    // A drain is told at once; the store is asked once a second.
+    ready: async () => state === 'working' && (await answers()),
+    scale: async (queue) => started().health.scale(queue),
+  }
+  const server: HttpService | undefined =
+    http === undefined ? undefined : createOpsServer({ ...http, sources, runtime: { clock, logger: log } })
+  return {
+    async start() {
+      await server?.start()
+      if (server !== undefined) log.info({ url: server.url }, 'health, metrics and scale signals are served')
+    },
+    stop: async () => server?.stop(),
+    attach: (opened) => void (mill = opened),
+    state: (now) => void (state = now),
+  }
+}
