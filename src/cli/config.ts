@@ -2,6 +2,7 @@
 // free of the rest of the command line, because every configuration file imports it.
 import type { AnyJob } from '../core/definition.ts'
 import type { MillraceOptions } from '../millrace.ts'
+import type { AutoscaleOptions } from '../supervisor/autoscale-options.ts'
 import type { PoolConfig } from '../supervisor/pool-options.ts'
 import type { SuperviseConfig } from '../supervisor/options.ts'
 import type { WorkOptions } from '../works.ts'
@@ -18,6 +19,8 @@ export type MillraceConfig<Known extends readonly AnyJob[] = readonly AnyJob[]> 
   /** The worker processes of `millrace supervise`, by name. Default: one pool of all queues. */
   readonly pools?: Readonly<Record<string, PoolConfig>>
   readonly supervise?: SuperviseConfig
+  /** How pools follow their load; false: they do not. Default: by the thresholds of docs/autoscaling.md. */
+  readonly autoscale?: AutoscaleOptions | false
 }
 
 /** For the types: answers what it was given. */

@@ -32,6 +32,7 @@ export interface Settings {
   readonly work: MillraceConfig['work']
   readonly pools: MillraceConfig['pools']
   readonly supervise: MillraceConfig['supervise']
+  readonly autoscale: MillraceConfig['autoscale']
   readonly store: StoreChoice
 }
 
@@ -69,11 +70,11 @@ export async function readSettings(
     const message = `${needs.jobs} needs to know your jobs, and there is no ${CONFIG_NAMES[0]} in this folder or above: write one with millrace init, or name one with --config FILE`
     throw new CliError('CONFIG_NOT_FOUND', message)
   }
-  const { work, pools, supervise, postgres, redis, schema, dataDir, backend, connections, ...options } =
+  const { work, pools, supervise, autoscale, postgres, redis, schema, dataDir, backend, connections, ...options } =
     loaded?.config ?? { jobs: [] }
   const named = { postgres, redis, schema, dataDir, backend, connections }
   const store = chooseStore(io, flags, named, loaded?.path ?? null, needs)
-  return { loaded, work, pools, supervise, store, options }
+  return { loaded, work, pools, supervise, autoscale, store, options }
 }
 
 /** `named` is what the configuration at `path` says of its store. */
