@@ -99,5 +99,5 @@ describe('share of a plan', () => {
 })
 
 test('P1 jobs are given back before the deadline of the process', () => {
-  expect([0, 1_000, 2_500, 5_000, 60_000].map(jobsDeadlineMs)).toEqual([0, 500, 1_250, 3_750, 58_750])
+  expect([0, 1_000, 2_500, 5_000, 60_000].map(jobsDeadlineMs)).toEqual([0, 400, 1_000, 3_000, 58_000])
 })

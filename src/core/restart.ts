@@ -107,9 +107,9 @@ export function ownShare(
 }
 
 /** The handlers are told to stop this long before the end, so that what they give back has been written by then. */
-const GIVE_BACK_MS = 1_250
+const GIVE_BACK_MS = 2_000
 
 /** How long running jobs may go on when everything must be over after `deadlineMs`. */
 export function jobsDeadlineMs(deadlineMs: number): number {
-  return Math.max(deadlineMs - GIVE_BACK_MS, deadlineMs * 0.5)
+  return Math.max(deadlineMs - GIVE_BACK_MS, Math.round(deadlineMs * 0.4))
 }

@@ -30,6 +30,8 @@ const NO_STATS: ChildStats = {
   running: 0,
 }
 
+const CLOSE_MS = 8_000
+
 export class Child {
   readonly #options: ChildOptions
   readonly #launched: Launched
@@ -127,8 +129,7 @@ export class Child {
     this.#killAtMs = killAtMs
     this.#launched.send({ kind: 'drain', deadlineMs: deadlineMs === null ? null : jobsDeadlineMs(deadlineMs) })
     if (deadlineMs === null) return
-    this.#killTimer?.cancel()
-    this.#killTimer = clock.timer(deadlineMs, () => this.kill('its deadline has passed'), { keepAlive: true })
+    this.#killIn(deadlineMs, 'its deadline has passed')
   }
 
   /** Silent for too long. SIGTERM first: perhaps it hears that. */
@@ -151,6 +152,11 @@ export class Child {
     this.log.warn({ ...this.facts, reason, running: this.stats.running }, 'worker process is killed')
     this.leaving ??= reason
     this.#launched.signal('SIGKILL')
+  }
+
+  #killIn(delayMs: number, reason: string): void {
+    this.#killTimer?.cancel()
+    this.#killTimer = this.#options.runtime.clock.timer(delayMs, () => this.kill(reason), { keepAlive: true })
   }
 
   /** The supervisor itself was asleep: the silence was its own. */
@@ -197,6 +203,8 @@ export class Child {
         this.#settleState()
         break
       case 'done':
+        // Nothing is left to be lost: it may take a moment to close its connections.
+        this.#killIn(CLOSE_MS, 'it does not end')
         this.log.info({ ...this.facts, drained: message.drained, ...totalsOf(this.stats) }, 'worker process is done')
         break
     }

@@ -94,9 +94,11 @@ export class Supervisor {
     })
     const loop = (name: string, pass: () => Promise<number>, backoffMaxMs = 2_500): Loop =>
       createLoop({ name, runtime, pass, backoffMinMs: 500, backoffMaxMs, keepAlive: true })
+    const registry = loop('registry of supervisors', () => this.#publish())
+    for (const news of ['ready', 'exited', 'scaled'] as const) this.#hub.on(news, () => registry.wake())
     this.#loops = [
       loop('look at worker processes', () => Promise.resolve(this.#look())),
-      loop('registry of supervisors', () => this.#publish()),
+      registry,
       loop('commands to supervisors', () => this.#takeCommands()),
       loop('scaling plan', () => this.#followPlan()),
     ]
@@ -215,8 +217,9 @@ export class Supervisor {
 
   async #stop(deadlineMs: number): Promise<void> {
     const { runtime } = this.#parts
-    await this.#publish().catch(() => undefined)
-    await Promise.all(this.#pools.map((pool) => pool.stop(deadlineMs)))
+    const drained = this.#pools.map((pool) => pool.stop(deadlineMs))
+    for (const loop of this.#loops) loop.wake()
+    await Promise.all(drained)
     await Promise.all(this.#loops.map((loop) => loop.stop()))
     await this.#farewell()
     if (this.#killed > 0 && !this.#isHasty) {

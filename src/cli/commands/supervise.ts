@@ -110,8 +110,8 @@ async function untilStopped(
 ): Promise<ExitCode> {
   let killing: Promise<void> | undefined
   let wasCutOff = false
-  supervisor.on('exited', ({ signal, reason }) => {
-    if (reason === 'stop' && signal === 'SIGKILL') wasCutOff = true
+  supervisor.on('exited', ({ code, signal, reason }) => {
+    if (reason === 'stop' && (signal === 'SIGKILL' || code === EXIT.timedOut)) wasCutOff = true
   })
   let signals = 0
   const offs = [
