@@ -3,6 +3,7 @@
 import type { AnyJob } from '../core/definition.ts'
 import type { HttpOptions } from '../http/http-options.ts'
 import type { MillraceOptions } from '../millrace.ts'
+import type { AutoscaleOptions } from '../supervisor/autoscale-options.ts'
 import type { PoolConfig } from '../supervisor/pool-options.ts'
 import type { SuperviseConfig } from '../supervisor/options.ts'
 import type { WorkOptions } from '../works.ts'
@@ -21,6 +22,8 @@ export type MillraceConfig<Known extends readonly AnyJob[] = readonly AnyJob[]> 
   readonly supervise?: SuperviseConfig
   /** The port of `millrace work` for health, metrics and scalers; without it there is none. */
   readonly http?: HttpOptions
+  /** How pools follow their load; false: they do not. Default: by the thresholds of docs/autoscaling.md. */
+  readonly autoscale?: AutoscaleOptions | false
 }
 
 /** For the types: answers what it was given. */

@@ -33,6 +33,7 @@ export interface Settings {
   readonly pools: MillraceConfig['pools']
   readonly supervise: MillraceConfig['supervise']
   readonly http: MillraceConfig['http']
+  readonly autoscale: MillraceConfig['autoscale']
   readonly store: StoreChoice
 }
 
@@ -70,11 +71,23 @@ export async function readSettings(
     const message = `${needs.jobs} needs to know your jobs, and there is no ${CONFIG_NAMES[0]} in this folder or above: write one with millrace init, or name one with --config FILE`
     throw new CliError('CONFIG_NOT_FOUND', message)
   }
-  const { work, http, pools, supervise, postgres, redis, schema, dataDir, backend, connections, ...options } =
-    loaded?.config ?? { jobs: [] }
+  const {
+    work,
+    http,
+    pools,
+    supervise,
+    autoscale,
+    postgres,
+    redis,
+    schema,
+    dataDir,
+    backend,
+    connections,
+    ...options
+  } = loaded?.config ?? { jobs: [] }
   const named = { postgres, redis, schema, dataDir, backend, connections }
   const store = chooseStore(io, flags, named, loaded?.path ?? null, needs)
-  return { loaded, work, http, pools, supervise, store, options }
+  return { loaded, work, http, pools, supervise, autoscale, store, options }
 }
 
 /** `named` is what the configuration at `path` says of its store. */

@@ -167,9 +167,9 @@ function checkedWish(answer: unknown, from: number): ScaleWish {
   return { to, reasons: texts, ignoreCooldown: ignoreCooldown === true }
 }
 
-function isSound({ serviceMs, paused: _, ...numbers }: ScaleMetrics): boolean {
-  const all = [...Object.values(numbers), serviceMs ?? 0]
-  return all.every((value) => Number.isFinite(value)) && numbers.concurrency > 0
+function isSound(metrics: ScaleMetrics): boolean {
+  const numbers = Object.values({ ...metrics, serviceMs: metrics.serviceMs ?? 0, paused: 0 })
+  return numbers.every((value) => Number.isFinite(value)) && metrics.concurrency > 0
 }
 
 function hold({ from }: ScaleContext, reasons: readonly string[]): ScaleDecision {

@@ -23,7 +23,7 @@ import { createFleet } from './fleet.ts'
 import { PlanKeeper } from './plan-keeper.ts'
 import { answerRequest, forceResult, forceScale, readRequests } from './scaling-requests.ts'
 import type { ForceOptions, ForceRequest, ForceResult, ForceTarget } from './scaling-requests.ts'
-import { fleetSight, sightOf } from './scaling-sight.ts'
+import { countsByQueue, fleetSight, sightOf } from './scaling-sight.ts'
 import type { FleetSight } from './scaling-sight.ts'
 import { changeOf, logChange } from './scaling-steps.ts'
 import { readSwitches } from './scaling-switch.ts'
@@ -33,6 +33,8 @@ import type { StoreTime } from './store-time.ts'
 export interface AutoscalerParts {
   readonly runtime: Runtime
   readonly backend: Pick<Backend, 'notes' | 'query' | 'queues' | 'workers' | 'schedules'>
+  /** Of other connections, for their queues alone. */
+  readonly others?: readonly Pick<Backend, 'query' | 'queues'>[]
   readonly options?: AutoscaleOptions
   /** Processes that one supervisor may run, over all its pools. Default 20. */
   readonly processesMax?: number
@@ -64,7 +66,8 @@ const FORCE_WAIT_MS = 15_000
 
 export function createAutoscaler(parts: AutoscalerParts): Autoscaler {
   const { runtime, backend, processesMax = DEFAULTS.processes } = parts
-  const { leaderTtlMs = DEFAULTS.leaderTtlMs } = parts
+  const { leaderTtlMs = DEFAULTS.leaderTtlMs, others = [] } = parts
+  const stores = [backend, ...others]
   const { clock, logger } = runtime
   const { notes } = backend
   const settings = autoscaleSettings(parts.options)
@@ -102,7 +105,8 @@ export function createAutoscaler(parts: AutoscalerParts): Autoscaler {
   }
 
   async function look(own: Lead): Promise<void> {
-    const reads = Promise.all([fleet.list(), backend.query.counts(), backend.queues.list(), readSwitches(notes)])
+    const counting = Promise.all(stores.map(({ query }) => query.counts()))
+    const reads = Promise.all([fleet.list(), counting, listQueues(), readSwitches(notes)])
     const [records, counts, queues, switches] = await call('looking at queues and workers', reads)
     const nowMs = own.time.nowMs()
     const monoMs = clock.monoMs()
@@ -112,7 +116,7 @@ export function createAutoscaler(parts: AutoscalerParts): Autoscaler {
       records,
       queues.map(({ name }) => name),
     )
-    const byQueue = new Map(counts.map((one) => [one.queue, one]))
+    const byQueue = countsByQueue(counts)
     const paused = new Set(queues.filter((one) => one.paused).map(({ name }) => name))
     const seen = new Map<string, ReadonlyMap<string, ScaleMetrics>>()
     const asks: FleetAsk[] = []
@@ -144,10 +148,14 @@ export function createAutoscaler(parts: AutoscalerParts): Autoscaler {
     }
   }
 
+  async function listQueues() {
+    return (await Promise.all(stores.map((store) => store.queues.list()))).flat()
+  }
+
   async function obey(own: Lead): Promise<void> {
     const requests = await readRequests(notes)
     if (requests.length === 0) return
-    const [records, queues] = await Promise.all([fleet.list(), backend.queues.list()])
+    const [records, queues] = await Promise.all([fleet.list(), listQueues()])
     const sight = fleetSight(
       records,
       queues.map(({ name }) => name),
@@ -167,7 +175,7 @@ export function createAutoscaler(parts: AutoscalerParts): Autoscaler {
   async function force(own: Lead, sight: FleetSight, request: ForceRequest): Promise<ForceResult | null> {
     const forced: ForcedAsks = forcedAsks(request, scalable(sight), {
       planOf: (pool) => own.keeper.get(pool),
-      limitsOf: settings.limitsOf,
+      limitsOf: (queue) => settings.limitsOf(queue),
     })
     if (!forced.ok) return forced
     const answers = decideFleet(forced.asks, roomOf(sight)).filter(({ pool }) => forced.pools.includes(pool))

@@ -11,6 +11,8 @@ import { createRuntime } from '../runtime/runtime.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Service } from '../runtime/service.ts'
 import type { Backend } from '../store/ports.ts'
+import { createAutoscaler } from './autoscaler.ts'
+import type { AutoscaleOptions } from './autoscale-options.ts'
 import type { SupervisorEventName, SupervisorListener } from './events.ts'
 import type { SupervisorRecord } from './fleet.ts'
 import { forkChild } from './launch.ts'
@@ -30,6 +32,7 @@ export interface SupervisorOptions {
   readonly schema?: string
   readonly pools?: Readonly<Record<string, PoolConfig>>
   readonly supervise?: SuperviseConfig
+  readonly autoscale?: AutoscaleOptions | false
   /** Started before the first process and stopped after the last one. */
   readonly services?: readonly SupervisorService[]
   /** Default: lines of JSON on stderr. */
@@ -81,6 +84,7 @@ const OPTIONS = [
   'schema',
   'pools',
   'supervise',
+  'autoscale',
   'services',
   'logger',
   'json',
@@ -115,6 +119,7 @@ export async function createSupervisor(options: SupervisorOptions = {}): Promise
   const io = { cwd, env: process.env }
   const settings = await readSettings(io, flags, { jobs: 'supervise', embedded: true })
   const { secret, ...times } = checkSupervise({ ...settings.supervise, ...options.supervise }, process.env)
+  const autoscale = options.autoscale ?? settings.autoscale
   const { queues, concurrency, timeout, ttl } = settings.work ?? {}
   const pools = checkPools(options.pools ?? settings.pools, {
     ...times,
@@ -145,6 +150,7 @@ export async function createSupervisor(options: SupervisorOptions = {}): Promise
     const services: Service[] = [
       { start: () => Promise.resolve(), stop: close },
       ...(maintenance ? [maintenanceOf(mill, ttl)] : []),
+      ...(autoscale === false ? [] : [autoscalerOf(connections, runtime, autoscale, times.processesMax)]),
     ]
     for (const service of options.services ?? []) {
       services.push(typeof service === 'function' ? await service(context) : service)
@@ -165,6 +171,17 @@ function maintenanceOf(mill: Millrace, ttl: Duration | undefined): Service {
     // With everything else of it.
     stop: () => Promise.resolve(),
   }
+}
+
+/** Plans are kept where the supervisors look for them, on the first connection. */
+function autoscalerOf(
+  connections: Readonly<Record<string, Backend>>,
+  runtime: Runtime,
+  options: AutoscaleOptions | undefined,
+  processesMax: number,
+): Service {
+  const [backend, ...others] = backendsOf(connections)
+  return createAutoscaler({ runtime, backend, others, processesMax, ...(options !== undefined && { options }) })
 }
 
 /** Jobs in the memory of one process are no jobs for another. */

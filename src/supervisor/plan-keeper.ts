@@ -85,7 +85,7 @@ export class PlanKeeper {
   /** Brings the steps of the plans into the history; what fails is tried again with the next call. */
   async flush(): Promise<void> {
     const { notes } = this.#options
-    for (const event of [...this.#unwritten.values()]) {
+    for (const event of this.#unwritten.values()) {
       await writeEvent(notes, event)
       this.#unwritten.delete(event.id)
       this.#written += 1

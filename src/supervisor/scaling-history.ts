@@ -2,6 +2,7 @@
 // Bounded by age, in the store, and by count, by whoever leads.
 import { SCALING } from '../core/limits.ts'
 import { checkInteger } from '../core/names.ts'
+import { systemClock } from '../runtime/clock.ts'
 import type { NoteStore } from '../store/note-store.ts'
 import { decodeEvent, parsed } from './plan-notes.ts'
 import type { ScaleEvent } from './plan-notes.ts'
@@ -20,12 +21,12 @@ export interface HistoryQuery {
   readonly limit?: number
   readonly pool?: string
   readonly queue?: string
-  /** Of the reader; only says where to begin looking. */
-  readonly nowMs: number
+  /** Of the reader; only says where to begin looking. Default: now. */
+  readonly nowMs?: number
 }
 
-export async function readScalingHistory(notes: NoteStore, query: HistoryQuery): Promise<readonly ScaleEvent[]> {
-  const { pool, queue, nowMs } = query
+export async function readScalingHistory(notes: NoteStore, query: HistoryQuery = {}): Promise<readonly ScaleEvent[]> {
+  const { pool, queue, nowMs = systemClock.nowMs() } = query
   const limit = checkInteger(query.limit ?? 50, 'limit', 1, READ_MAX)
   let found: readonly ScaleEvent[] = []
   for (const windowMs of WINDOWS_MS) {

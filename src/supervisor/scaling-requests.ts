@@ -6,6 +6,7 @@ import { SCALING } from '../core/limits.ts'
 import { checkInteger, checkName, invalidOption } from '../core/names.ts'
 import { MillraceError } from '../core/errors.ts'
 import { sleep } from '../runtime/clock.ts'
+import { createRuntime } from '../runtime/runtime.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { NoteStore } from '../store/note-store.ts'
 import { parsed } from './plan-notes.ts'
@@ -42,12 +43,12 @@ export type ForceResult =
 
 export interface ForceParts {
   readonly notes: NoteStore
-  readonly runtime: Pick<Runtime, 'clock' | 'newId'>
+  readonly runtime?: Pick<Runtime, 'clock' | 'newId'>
 }
 
 /** Leaves the request; `forceResult` waits for the answer. */
 export async function forceScale(
-  { notes, runtime }: ForceParts,
+  { notes, runtime = createRuntime() }: ForceParts,
   target: ForceTarget,
   to: number,
   reason: string,
@@ -73,7 +74,7 @@ export async function forceScale(
 
 /** Throws WAIT_TIMEOUT when nobody obeyed in time; it may still be obeyed until it expires. */
 export async function forceResult(
-  { notes, runtime }: ForceParts,
+  { notes, runtime = createRuntime() }: ForceParts,
   { id }: Pick<ForceRequest, 'id'>,
   timeoutMs: number = 10_000,
 ): Promise<ForceResult> {

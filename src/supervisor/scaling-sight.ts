@@ -64,6 +64,28 @@ export function fleetSight(records: readonly SupervisorRecord[], known: readonly
   return { pools: pools.sort((one, other) => (one.name < other.name ? -1 : 1)), hosts }
 }
 
+/** A queue may be on several connections: what waits in any of them is for the same workers. */
+export function countsByQueue(lists: readonly (readonly QueueCounts[])[]): ReadonlyMap<string, QueueCounts> {
+  const found = new Map<string, QueueCounts>()
+  for (const one of lists.flat()) {
+    const other = found.get(one.queue)
+    found.set(one.queue, other === undefined ? one : added(one, other))
+  }
+  return found
+}
+
+function added(one: QueueCounts, other: QueueCounts): QueueCounts {
+  const { queued, dispatched, running } = other.counts
+  const counts = {
+    ...one.counts,
+    queued: one.counts.queued + queued,
+    dispatched: one.counts.dispatched + dispatched,
+    running: one.counts.running + running,
+  }
+  const oldest = [one.oldestReadyAtMs, other.oldestReadyAtMs].filter((at) => at !== null)
+  return { queue: one.queue, counts, oldestReadyAtMs: oldest.length === 0 ? null : Math.min(...oldest) }
+}
+
 export function sightOf(
   { queues, workers }: PoolSight,
   counts: ReadonlyMap<string, QueueCounts>,

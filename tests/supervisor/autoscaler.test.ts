@@ -129,7 +129,7 @@ describe('hosts', () => {
     await three.start()
     await fleet.clock.advance('15s')
     expect(await planOf(fleet)).toMatchObject({ total: 7, shares: { one: 4, three: 3 } })
-    await Promise.all([three.vanish()])
+    await three.vanish()
   })
 
   test('P2 pools compete for the processes of a supervisor, and what is pinned or fixed is not theirs', async () => {

@@ -44,6 +44,7 @@ export interface FakeHostOptions {
     Record<string, { readonly queues: readonly string[]; readonly min?: number; readonly max?: number }>
   >
   readonly concurrency?: number
+  readonly publishMs?: number
 }
 
 export function fakeFleet(): FakeFleet {
@@ -119,6 +120,7 @@ export class FakeHost {
   readonly #load: Load
   readonly #loop: Loop
   readonly #concurrency: number
+  readonly #publishMs: number
   readonly #pools: Map<
     string,
     { readonly queues: readonly string[]; readonly min: number; readonly max: number; wanted: number }
@@ -134,6 +136,7 @@ export class FakeHost {
     this.#runtime = runtime
     this.#load = load
     this.#concurrency = options.concurrency ?? 10
+    this.#publishMs = options.publishMs ?? PUBLISH_MS
     const pools = options.pools ?? { mail: { queues: ['mail'] } }
     this.#pools = new Map(
       Object.entries(pools).map(([name, { queues, min = 1, max = 15 }]) => [name, { queues, min, max, wanted: min }]),
@@ -167,7 +170,7 @@ export class FakeHost {
       if (share !== undefined && !this.pinned) pool.wanted = share
     }
     await createFleet({ notes: this.#backend.notes, runtime: this.#runtime }).publish(this.record())
-    return PUBLISH_MS
+    return this.#publishMs
   }
 
   record(): SupervisorRecord {

@@ -3,6 +3,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ScalingOptions } from '../../src/core/scaling-limits.ts'
+import { readText } from '../tidy/source.ts'
 import { runWorld } from './scaling-world.ts'
 import type { World, WorldQueue, WorldStep } from './scaling-world.ts'
 
@@ -134,6 +135,17 @@ describe('traces', () => {
   test('P2 each step says why, with its numbers', () => {
     const { steps } = runWorld(TRACES[0]![1])
     expect(steps.map(({ reasons }) => reasons.join(' and '))).toEqual(REASONS)
+  })
+
+  test('P2 the worked example of docs/autoscaling.md is what happens', () => {
+    const { steps, waitMaxS } = runWorld(TRACES[0]![1])
+    const page = readText('docs/autoscaling.md')
+    const rows = [...page.matchAll(/^\| (\d+) \| (\d+) → (\d+) \| (.*) \|$/gm)].map(([, ...cells]) => cells)
+    const told = steps.map(({ second, from, to, reasons }, index) => {
+      return [`${second}`, `${from}`, `${to}`, index < 4 ? reasons.join(' and ') : 'the same']
+    })
+    expect(rows).toEqual(told)
+    expect(page).toContain(`The last job waited ${waitMaxS} seconds.`)
   })
 })
 

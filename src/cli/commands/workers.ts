@@ -22,6 +22,8 @@ import type { Session } from '../session.ts'
 import type { GlobalFlags } from '../settings.ts'
 import { crewOf, crewText, findTarget } from '../workers-view.ts'
 import type { Crew, Target } from '../workers-view.ts'
+import { addAutoscale, addForce } from './workers-autoscale.ts'
+import { addHistory } from './workers-history.ts'
 
 interface TellFlags extends GlobalFlags, ConsentFlags {
   readonly all?: boolean
@@ -66,6 +68,9 @@ export function addWorkers(program: Command, cli: Cli): void {
     'Drains and ends: a whole supervisor, one process, whose pool is then one smaller, or a worker without a supervisor. What still runs at the deadline is given back.',
   )
   addScale(workers, cli)
+  addForce(workers, cli)
+  addAutoscale(workers, cli)
+  addHistory(workers, cli)
 }
 
 function addList(workers: Command, cli: Cli): void {
