@@ -1,5 +1,6 @@
 // What a configuration file says: the options of `createMillrace`, and how `millrace work` runs them. Kept
 // free of the rest of the command line, because every configuration file imports it.
+import type { AlertOptions } from '../alerts/options.ts'
 import type { AnyJob } from '../core/definition.ts'
 import type { MillraceOptions } from '../millrace.ts'
 import type { WorkOptions } from '../works.ts'
@@ -13,6 +14,8 @@ export type MillraceConfig<Known extends readonly AnyJob[] = readonly AnyJob[]> 
   readonly redis?: MillraceOptions<Known>['redis'] | undefined
   /** What `millrace work` and `millrace dev` do when their flags say nothing else. */
   readonly work?: WorkOptions
+  /** Rules, sinks, who is told what; without it the usual rules and the log. */
+  readonly alerts?: AlertOptions
 }
 
 /** For the types: answers what it was given. */

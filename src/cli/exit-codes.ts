@@ -98,6 +98,9 @@ export const ERROR_EXITS: Readonly<Record<ErrorCode, ExitName>> = {
   EMBEDDED_MISSING: 'unavailable',
   REDIS_CLIENT_MISSING: 'unavailable',
   EMBEDDED_FAILED: 'unavailable',
+  NOTICE_NOT_DELIVERED: 'failed',
+  NOTICE_REFUSED: 'failed',
+  MAILER_MISSING: 'failed',
   STOPPED: 'failed',
 }
 

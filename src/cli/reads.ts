@@ -5,6 +5,7 @@ import type { Clock } from '../runtime/clock.ts'
 import { isDiagnosable, isDispatching } from '../store/diagnosis.ts'
 import type { Check, DispatchState } from '../store/diagnosis.ts'
 import type { LimitUse } from '../store/limit-store.ts'
+import type { NoteStore } from '../store/note-store.ts'
 import type { Backend } from '../store/ports.ts'
 import type { WorkerRecord } from '../store/worker-store.ts'
 
@@ -32,6 +33,8 @@ export interface Reads {
   dispatching(): Promise<readonly SeenDispatch[]>
   /** The checks that backends bring themselves. */
   checks(): Promise<readonly Check[]>
+  /** What is kept beside the jobs: of the default connection. */
+  notes(): NoteStore
 }
 
 export function createReads(connections: Readonly<Record<string, Backend>>, clock: Clock): Reads {
@@ -66,6 +69,11 @@ export function createReads(connections: Readonly<Record<string, Backend>>, cloc
           .catch((error: unknown) => [{ name: `${name} backend`, run: () => Promise.reject(error) }])
       })
       return (await Promise.all(own)).flat()
+    },
+    notes() {
+      const own = connections['default']
+      if (own === undefined) throw new TypeError('there is no default connection')
+      return own.notes
     },
   }
 }

@@ -30,6 +30,7 @@ export interface Settings {
   /** For `createMillrace`, all but the store; no jobs without a configuration file. */
   readonly options: Omit<MillraceOptions<readonly AnyJob[]>, StoreOption>
   readonly work: MillraceConfig['work']
+  readonly alerts: MillraceConfig['alerts']
   readonly store: StoreChoice
 }
 
@@ -67,10 +68,12 @@ export async function readSettings(
     const message = `${needs.jobs} needs to know your jobs, and there is no ${CONFIG_NAMES[0]} in this folder or above: write one with millrace init, or name one with --config FILE`
     throw new CliError('CONFIG_NOT_FOUND', message)
   }
-  const { work, postgres, redis, schema, dataDir, backend, connections, ...options } = loaded?.config ?? { jobs: [] }
+  const { work, alerts, postgres, redis, schema, dataDir, backend, connections, ...options } = loaded?.config ?? {
+    jobs: [],
+  }
   const named = { postgres, redis, schema, dataDir, backend, connections }
   const store = chooseStore(io, flags, named, loaded?.path ?? null, needs)
-  return { loaded, work, store, options }
+  return { loaded, work, alerts, store, options }
 }
 
 /** `named` is what the configuration at `path` says of its store. */

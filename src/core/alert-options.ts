@@ -122,7 +122,7 @@ function settle(name: RuleName, options: RuleOptions | false | undefined, defaul
     if (given !== false) checkKnownOptions(given, [...TERMS, ...Object.keys(kind.limits)], at)
     own.set(single, given === false ? null : termsOf(given, terms, kind.limits, at))
   }
-  return { name, part, read, termsOf: (single) => (own.has(single) ? (own.get(single) ?? null) : terms) }
+  return { name, part, read, own, termsOf: (single) => (own.has(single) ? (own.get(single) ?? null) : terms) }
 }
 
 function termsOf(

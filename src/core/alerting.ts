@@ -17,6 +17,8 @@ export interface Rule {
   /** Absent: it decides for itself what it knows. */
   readonly part?: FactsPart
   readonly termsOf: TermsOf
+  /** Those with terms of their own, for people. */
+  readonly own?: ReadonlyMap<string, RuleTerms | null>
   readonly read: (facts: AlertFacts, termsOf: TermsOf) => readonly Reading[]
 }
 

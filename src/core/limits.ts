@@ -94,6 +94,8 @@ export const LIMITS = {
   catchUpMax: 1_000,
   noteBytesMax: 64 * 1024,
   metaBytesMax: 4 * 1024,
+  /** How long a server has to answer before it counts as down. */
+  pingMaxMs: 2_000,
   /** Of one connection; those beyond are not watched. */
   alertQueuesMax: 1_000,
   alertsMax: 1_000,

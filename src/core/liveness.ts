@@ -2,6 +2,7 @@
 // judges, on its own monotonic clock. No wall clock is compared, so skew cannot kill anybody; and after
 // an outage, a restart of the store or a blocked loop of the watcher, everybody gets a full ttl again.
 import type { WorkerId } from './job.ts'
+import { DEFAULTS } from './limits.ts'
 import { isPlanted } from './planted.ts'
 
 export interface BeatSeen {
@@ -52,4 +53,15 @@ export function watchBeats(
     if (askedMs - sinceMs >= ttlMs) dead.push({ id: worker.id, beat: worker.beat })
   }
   return { watch: { seen, lastPassMs: answeredMs }, dead }
+}
+
+/** Within this time after its last heartbeat the jobs of a dead worker have been given to others. */
+const SILENT_MAX_MS = 1.5 * DEFAULTS.workerTtlMs
+
+/** Nobody declares workers dead while nobody runs maintenance, so the age of the heartbeat counts too. */
+export function isLive(
+  worker: { readonly state: 'alive' | 'dead'; readonly lastBeatAtMs: number },
+  nowMs: number,
+): boolean {
+  return worker.state === 'alive' && nowMs - worker.lastBeatAtMs <= SILENT_MAX_MS
 }

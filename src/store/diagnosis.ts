@@ -50,3 +50,32 @@ export interface Dispatching {
 export function isDispatching<Value extends object>(backend: Value): backend is Value & Dispatching {
   return 'dispatching' in backend && typeof backend.dispatching === 'function'
 }
+
+/** One server behind a backend, as it answers now: what health, metrics and alerts look at. */
+export interface ServerState {
+  readonly kind: 'postgres' | 'redis'
+  /** `host:port`, for people. */
+  readonly name: string
+  /** The round trip of a small question; null: there was no answer. */
+  readonly pingMs: number | null
+  /** Why there was none. */
+  readonly error?: string
+  /** Connections of all its clients; absent: it does not tell. */
+  readonly clients?: number
+  readonly memory?: MemoryUse
+}
+
+export interface MemoryUse {
+  readonly usedBytes: number
+  /** Null: it has no limit. */
+  readonly maxBytes: number | null
+}
+
+/** A backend with servers behind it. Never rejects, and ends within a bound: one that does not answer is an answer. */
+export interface Served {
+  servers(): Promise<readonly ServerState[]>
+}
+
+export function isServed<Value extends object>(backend: Value): backend is Value & Served {
+  return 'servers' in backend && typeof backend.servers === 'function'
+}

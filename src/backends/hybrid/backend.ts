@@ -4,12 +4,13 @@ import { silentLogger } from '../../runtime/logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { threadsMonoMs } from '../../runtime/thread.ts'
-import type { Diagnosable, Dispatching } from '../../store/diagnosis.ts'
+import type { Diagnosable, Dispatching, Served } from '../../store/diagnosis.ts'
 import type { Backend } from '../../store/ports.ts'
 import { postgresWithLedger } from '../postgres/backend.ts'
 import type { PostgresOptions } from '../postgres/backend.ts'
 import { createLink } from '../redis/ioredis-link.ts'
 import type { RedisServer } from '../redis/link.ts'
+import { redisServers } from '../redis/servers.ts'
 import type { HybridBeatOptions } from './beat.ts'
 import { composeHybrid } from './compose.ts'
 import { diagnoseHybrid } from './diagnose.ts'
@@ -41,7 +42,7 @@ export interface HybridOptions {
 const CONNECT_TIMEOUT_MS = 5_000
 const WINDOW_MAX = 1_000_000
 
-export function hybrid(options: HybridOptions): Backend & Diagnosable & Dispatching {
+export function hybrid(options: HybridOptions): Backend & Diagnosable & Dispatching & Served {
   const { claims = 'token', prefix = 'millrace', logger = silentLogger } = check(options)
   const runtime = createRuntime({ logger })
   const { window = HYBRID_TIMES.window, windowTotal = HYBRID_TIMES.windowTotal } = options
@@ -69,11 +70,13 @@ export function hybrid(options: HybridOptions): Backend & Diagnosable & Dispatch
       return { module: beatModule(), options: beat }
     },
   })
+  const raceServers = redisServers(link, runtime.clock, options.redis)
   const surveyor: Surveyor = { hybrid: over.hybrid, ledgerEye, raceEye }
   return {
     ...over.backend,
     diagnose: async () => [...(await backend.diagnose()), ...(await diagnoseHybrid(surveyor))],
     dispatching: async () => (await survey(surveyor)).map(dispatchStateOf),
+    servers: async () => (await Promise.all([backend.servers(), raceServers()])).flat(),
   }
 }
 

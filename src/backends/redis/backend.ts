@@ -5,7 +5,7 @@ import { systemClock } from '../../runtime/clock.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { silentLogger } from '../../runtime/logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import type { Diagnosable } from '../../store/diagnosis.ts'
+import type { Diagnosable, Served } from '../../store/diagnosis.ts'
 import type { Backend, Capabilities, JobStore } from '../../store/ports.ts'
 import { redisBatches } from './batches.ts'
 import type { BeatOptions } from './beat.ts'
@@ -26,6 +26,7 @@ import { createRegistry } from './registry.ts'
 import { redisSchedules } from './schedules.ts'
 import { warnOfSettings } from './server-settings.ts'
 import { serverOf } from './server-url.ts'
+import { redisServers } from './servers.ts'
 import { createStore, prepared } from './store.ts'
 import type { RedisStore } from './store.ts'
 import { RedisWakeups } from './wakeups.ts'
@@ -47,7 +48,7 @@ const CONNECT_TIMEOUT_MS = 10_000
 const SERVER_OPTIONS = ['url', 'cluster', 'sentinel', 'username', 'password', 'db', 'tls']
 const OPTIONS = [...SERVER_OPTIONS, 'prefix', 'applicationName', 'logger', 'clock', 'clockKey']
 
-export function redis(options: RedisOptions): Backend & Diagnosable {
+export function redis(options: RedisOptions): Backend & Diagnosable & Served {
   const { prefix, applicationName, logger, clock, clockKey, ...server } = check(options)
   const name = applicationName ?? 'millrace'
   const link = createLink({ server, name, connectTimeoutMs: CONNECT_TIMEOUT_MS, logger: logger ?? silentLogger })
@@ -84,6 +85,7 @@ export function redis(options: RedisOptions): Backend & Diagnosable {
     // Of the nodes of a Cluster nobody is told: a worker there doubts when its own calls fail.
     ...(!link.isCluster && { onBack: (listener: () => void) => link.onBack(listener) }),
     diagnose: diagnoseRedis(store),
+    servers: redisServers(link, store.clock, server),
     async start() {
       users += 1
       if (users > 1) return link.connect()
