@@ -89,7 +89,9 @@ function createStoreReader(
       isTold = true
       logger.warn({ connection, queues: counts.length }, `alerts look at ${LIMITS.alertQueuesMax} queues at most`)
     }
-    const before = trends ?? (await notes.trends(connection).catch(() => new Map<string, Trend>()))
+    const loaded = trends ?? (await notes.trends(connection).catch(() => new Map<string, Trend>()))
+    // Who has looked before knows that a queue he has not seen is new.
+    const unseen = trends === null && loaded.size === 0 ? undefined : newQueue(nowMs)
     const paused = new Map(records.map((queue) => [queue.name, queue.paused]))
     const live = workers?.filter((worker) => isLive(worker, nowMs)) ?? null
     const next = new Map<string, Trend>()
@@ -99,7 +101,7 @@ function createStoreReader(
       const ready = queued + dispatched
       const { oldestReadyAtMs } = one
       const numbers = { ready, running, completed, failed, cancelled, oldestReadyAtMs }
-      const seen = followTrend(before.get(one.queue), numbers, nowMs)
+      const seen = followTrend(loaded.get(one.queue) ?? unseen, numbers, nowMs)
       next.set(one.queue, seen.trend)
       isNews ||= seen.isNews
       return {
@@ -158,7 +160,11 @@ function createStoreReader(
   }
 }
 
-/** Rejects while Redis cannot be asked: the lag of nobody is known then. */
+function newQueue(nowMs: number): Trend {
+  return { ready: 0, ended: 0, oldestReadyAtMs: null, samples: [[nowMs - 1, 0, 0]] }
+}
+
+/** Null while Redis cannot be asked: the lag of nobody is known then. */
 async function relayOf(backend: Backend): Promise<StoreFacts['relay']> {
   if (!isDispatching(backend)) return []
   const states = await backend.dispatching()

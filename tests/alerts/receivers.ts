@@ -57,9 +57,9 @@ export async function smtpReceiver({ refuse }: { readonly refuse?: number } = {}
     authOptional: true,
     disabledCommands: ['STARTTLS'],
     allowInsecureAuth: true,
-    onAuth({ username = '', password = '' }, _, done) {
-      logins.push({ user: username, password })
-      done(password === 'wrong-password' ? new Error(`bad password ${password}`) : null, { user: username })
+    onAuth({ username, password }, _, done) {
+      logins.push({ user: username ?? '', password: password ?? '' })
+      done(password === 'wrong-password' ? new Error(`bad password ${password}`) : null, { user: username ?? '' })
     },
     onData(stream, session, done) {
       const chunks: Buffer[] = []
