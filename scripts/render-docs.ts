@@ -4,6 +4,7 @@ import { EDGES } from '../src/core/edges.ts'
 import type { Edge } from '../src/core/edges.ts'
 import { ERROR_CATALOGUE } from '../src/core/errors.ts'
 import type { ErrorEntry } from '../src/core/errors.ts'
+import { renderAlertRules } from './render-alerts.ts'
 
 export interface GeneratedDoc {
   /** Relative to the root of the repository. */
@@ -14,6 +15,7 @@ export interface GeneratedDoc {
 export const GENERATED_DOCS: readonly GeneratedDoc[] = [
   { path: 'docs/state-machine.md', render: renderStateMachine },
   { path: 'docs/errors.md', render: renderErrors },
+  { path: 'docs/alert-rules.md', render: renderAlertRules },
 ]
 
 export function renderStateMachine(): string {

@@ -1,10 +1,5 @@
 // The public face of Millrace. Anything not exported here or from a subpath is internal.
-export { createAlerting } from './alerts/alerting.ts'
-export type { AlertingParts } from './alerts/alerting.ts'
-export { createNotifyJob, notifyOptions } from './alerts/notify-job.ts'
-export type { NotifyInput } from './alerts/notify-job.ts'
-export { checkAlerts } from './alerts/options.ts'
-export type { AlertOptions, AlertPlan, SilenceOptions } from './alerts/options.ts'
+export type { AlertOptions, SilenceOptions } from './alerts/options.ts'
 export type { AnySinkOptions } from './alerts/sink-options.ts'
 export { verifyWebhook } from './alerts/sinks/signature.ts'
 export type { VerifyOptions } from './alerts/sinks/signature.ts'

@@ -49,21 +49,19 @@ let stores = 0
 
 const STORES: Readonly<Record<string, () => Promise<Backend>>> = {
   async postgres() {
-    const { url, drop } = await database()
-    onTestFinished(drop)
-    return withoutThread(postgres({ url }))
+    return withoutThread(postgres({ url: await database() }))
   },
   redis: () => Promise.resolve(withoutThread(redis({ url: ownRedis.url, prefix: `alerts${stores++}` }))),
   async hybrid() {
-    const { url, drop } = await database()
-    onTestFinished(drop)
+    const url = await database()
     return withoutThread(hybrid({ postgres: { url }, redis: { url: ownRedis.url }, prefix: `alerts${stores++}` }))
   },
 }
 
-async function database() {
-  const { url, drop } = await freshDatabase(await sharedPostgres(18))
-  return { url, drop }
+async function database(): Promise<string> {
+  const fresh = await freshDatabase(await sharedPostgres(18))
+  onTestFinished(() => fresh.drop())
+  return fresh.url
 }
 
 /** A supervisor and what its one sink is told. */
@@ -107,8 +105,10 @@ describe.each(Object.keys(STORES))('O2 on %s', (name) => {
       const worker = await mill.work({ queues: ['fragile', 'mail'] })
       await has(
         told,
-        ...['recovered depth:mail', 'recovered nothing-processing:mail'],
-        ...['firing dead-letters:fragile', 'firing kind-failed:boom'],
+        'recovered depth:mail',
+        'recovered nothing-processing:mail',
+        'firing dead-letters:fragile',
+        'firing kind-failed:boom',
       )
       const { items } = await mill.deadLetters.list()
       for (const { id } of items) await mill.jobs.remove(id)

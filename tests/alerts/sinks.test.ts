@@ -152,9 +152,29 @@ describe('O2 a webhook', () => {
 
 describe('O2 the guard of addresses', () => {
   test.each([
-    ...['127.0.0.1', '10.1.2.3', '172.16.0.1', '192.168.1.1', '169.254.169.254', '100.64.0.1', '0.0.0.0', '224.0.0.1'],
-    ...['255.255.255.255', '::1', '::', 'fe80::1', 'fc00::1', 'fd12::1', 'ff02::1', '::ffff:127.0.0.1'],
-    ...['::ffff:a9fe:a9fe', '64:ff9b::7f00:1', '2002:7f00:1::', '2001:db8::1', 'fe80::1%eth0', 'localhost', ''],
+    '127.0.0.1',
+    '10.1.2.3',
+    '172.16.0.1',
+    '192.168.1.1',
+    '169.254.169.254',
+    '100.64.0.1',
+    '0.0.0.0',
+    '224.0.0.1',
+    '255.255.255.255',
+    '::1',
+    '::',
+    'fe80::1',
+    'fc00::1',
+    'fd12::1',
+    'ff02::1',
+    '::ffff:127.0.0.1',
+    '::ffff:a9fe:a9fe',
+    '64:ff9b::7f00:1',
+    '2002:7f00:1::',
+    '2001:db8::1',
+    'fe80::1%eth0',
+    'localhost',
+    '',
   ])('refuses %s', (address) => {
     expect(isPublicAddress(address)).toBe(false)
   })
@@ -398,5 +418,5 @@ function messageOf(act: () => unknown): string {
 /** All of an error that a log might have. */
 function shownOf(error: unknown): string {
   const { message, stack, cause, details } = error as Error & { readonly details?: unknown }
-  return `${message} ${stack} ${JSON.stringify(details)} ${cause === undefined ? '' : String(cause)}`
+  return `${message} ${stack} ${JSON.stringify(details)} ${cause instanceof Error ? cause.message : ''}`
 }
