@@ -6,6 +6,7 @@ import { ERROR_CATALOGUE } from '../src/core/errors.ts'
 import type { ErrorEntry } from '../src/core/errors.ts'
 import { METRICS } from '../src/observability/definitions.ts'
 import type { Definition } from '../src/observability/definitions.ts'
+import { renderAlertRules } from './render-alerts.ts'
 
 export interface GeneratedDoc {
   /** Relative to the root of the repository. */
@@ -17,6 +18,7 @@ export const GENERATED_DOCS: readonly GeneratedDoc[] = [
   { path: 'docs/state-machine.md', render: renderStateMachine },
   { path: 'docs/errors.md', render: renderErrors },
   { path: 'docs/metrics.md', render: renderMetrics },
+  { path: 'docs/alert-rules.md', render: renderAlertRules },
 ]
 
 export function renderStateMachine(): string {

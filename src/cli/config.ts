@@ -1,5 +1,6 @@
 // What a configuration file says: the options of `createMillrace`, and how `millrace work` runs them. Kept
 // free of the rest of the command line, because every configuration file imports it.
+import type { AlertOptions } from '../alerts/options.ts'
 import type { AnyJob } from '../core/definition.ts'
 import type { HttpOptions } from '../http/http-options.ts'
 import type { MillraceOptions } from '../millrace.ts'
@@ -24,6 +25,8 @@ export type MillraceConfig<Known extends readonly AnyJob[] = readonly AnyJob[]> 
   readonly http?: HttpOptions
   /** How pools follow their load; false: they do not. Default: by the thresholds of docs/autoscaling.md. */
   readonly autoscale?: AutoscaleOptions | false
+  /** Rules, sinks, who is told what; without it the usual rules and the log. */
+  readonly alerts?: AlertOptions
 }
 
 /** For the types: answers what it was given. */

@@ -99,6 +99,9 @@ export const ERROR_EXITS: Readonly<Record<ErrorCode, ExitName>> = {
   REDIS_CLIENT_MISSING: 'unavailable',
   EMBEDDED_FAILED: 'unavailable',
   PORT_UNAVAILABLE: 'failed',
+  NOTICE_NOT_DELIVERED: 'failed',
+  NOTICE_REFUSED: 'failed',
+  MAILER_MISSING: 'failed',
   STOPPED: 'failed',
 }
 

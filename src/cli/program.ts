@@ -1,6 +1,7 @@
 // All commands in one tree. docs/cli.md is checked against it.
 import { Command } from 'commander'
 import type { Cli } from './command.ts'
+import { addAlerts } from './commands/alerts.ts'
 import { addBatches } from './commands/batches.ts'
 import { addDead } from './commands/dead.ts'
 import { addDev } from './commands/dev.ts'
@@ -62,6 +63,6 @@ export function buildProgram(cli: Cli, version: string): Command {
     addSchedules,
     addBatches,
   ]
-  for (const one of [...add, addSupervise, addWorkers, addWhy, addDoctor]) one(program, cli)
+  for (const one of [...add, addSupervise, addWorkers, addAlerts, addWhy, addDoctor]) one(program, cli)
   return program
 }

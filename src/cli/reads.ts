@@ -7,6 +7,7 @@ import { silentLogger } from '../runtime/logger.ts'
 import { isDiagnosable, isDispatching } from '../store/diagnosis.ts'
 import type { Check } from '../store/diagnosis.ts'
 import type { LimitUse } from '../store/limit-store.ts'
+import type { NoteStore } from '../store/note-store.ts'
 import type { Backend } from '../store/ports.ts'
 import { createFleet } from '../supervisor/fleet.ts'
 import type { SupervisorRecord } from '../supervisor/fleet.ts'
@@ -29,6 +30,8 @@ export interface Reads {
   supervisors(): Promise<readonly SupervisorRecord[]>
   /** The checks that backends bring themselves. */
   checks(): Promise<readonly Check[]>
+  /** What is kept beside the jobs: of the default connection. */
+  notes(): NoteStore
 }
 
 export function createReads(connections: Readonly<Record<string, Backend>>, clock: Clock): Reads {
@@ -67,6 +70,11 @@ export function createReads(connections: Readonly<Record<string, Backend>>, cloc
           .catch((error: unknown) => [{ name: `${name} backend`, run: () => Promise.reject(error) }])
       })
       return (await Promise.all(own)).flat()
+    },
+    notes() {
+      const own = connections['default']
+      if (own === undefined) throw new TypeError('there is no default connection')
+      return own.notes
     },
   }
 }

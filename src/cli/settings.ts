@@ -34,6 +34,7 @@ export interface Settings {
   readonly supervise: MillraceConfig['supervise']
   readonly http: MillraceConfig['http']
   readonly autoscale: MillraceConfig['autoscale']
+  readonly alerts: MillraceConfig['alerts']
   readonly store: StoreChoice
 }
 
@@ -77,6 +78,7 @@ export async function readSettings(
     pools,
     supervise,
     autoscale,
+    alerts,
     postgres,
     redis,
     schema,
@@ -87,7 +89,7 @@ export async function readSettings(
   } = loaded?.config ?? { jobs: [] }
   const named = { postgres, redis, schema, dataDir, backend, connections }
   const store = chooseStore(io, flags, named, loaded?.path ?? null, needs)
-  return { loaded, work, http, pools, supervise, autoscale, store, options }
+  return { loaded, work, http, pools, supervise, autoscale, alerts, store, options }
 }
 
 /** `named` is what the configuration at `path` says of its store. */

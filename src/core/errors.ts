@@ -204,6 +204,18 @@ export const ERROR_CATALOGUE = {
     means: 'The HTTP port cannot be opened.',
     fix: 'Choose a port that is free and that this user may open, or 0 for any free one.',
   },
+  NOTICE_NOT_DELIVERED: {
+    means: 'A notice of an alert could not be handed over now; it is tried again.',
+    fix: 'Look at the receiver: the message says what it answered. `millrace alerts test <sink>` tries it.',
+  },
+  NOTICE_REFUSED: {
+    means: 'The receiver of a notice refused it, or its address is not allowed; trying again will not help.',
+    fix: 'Correct the sink in `alerts.sinks`: address, key, permissions. `millrace alerts test <sink>` tries it.',
+  },
+  MAILER_MISSING: {
+    means: 'Alerts by e-mail were configured and the package that sends them is not installed.',
+    fix: 'Run `npm install nodemailer`.',
+  },
   STOPPED: { means: 'This Millrace or worker has been stopped.', fix: 'Create a new one.' },
 } as const satisfies Record<string, ErrorEntry>
 

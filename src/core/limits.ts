@@ -73,6 +73,22 @@ export const DEFAULTS = {
   alertRelayLagMs: 30_000,
   /** Between two looks of `status --watch` and `top`. */
   watchMs: 2_000,
+  /** Between two looks of the alerts, and of the watch for a store that is down. */
+  alertEveryMs: 15_000,
+  alertStoreEveryMs: 5_000,
+  alertStalledForMs: 60_000,
+  alertDeadLetterGrowth: 50,
+  /** Over which growth, failure ratio and failures of a kind are counted. */
+  alertWindowMs: 10 * 60_000,
+  alertFailureRatio: 0.5,
+  alertFailureSample: 20,
+  alertScheduleLateMs: 5 * 60_000,
+  /** An alert is over when its number is at most this share of its limit: none comes and goes at the edge. */
+  alertRecoverShare: 0.8,
+  alertLogMs: 30 * 24 * 60 * 60_000,
+  noticeAttempts: 3,
+  noticeRetryMs: 300_000,
+  noticeTimeoutMs: 10_000,
 } as const
 
 export const LIMITS = {
@@ -106,6 +122,14 @@ export const LIMITS = {
   metaBytesMax: 4 * 1024,
   /** How long a server has to answer before it counts as down. */
   pingMaxMs: 2_000,
+  /** Of one connection; those beyond are not watched. */
+  alertQueuesMax: 1_000,
+  alertsMax: 1_000,
+  alertTextCharsMax: 500,
+  silencesMax: 200,
+  silenceMaxMs: 366 * 24 * 60 * 60_000,
+  sinksMax: 20,
+  sinkReplyBytesMax: 16 * 1024,
   /** All questions of one health report together. */
   healthMaxMs: 3_000,
   watchMinMs: 250,

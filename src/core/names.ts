@@ -4,7 +4,7 @@
 import { MillraceError } from './errors.ts'
 import { LIMITS } from './limits.ts'
 
-export type NamedThing = 'queue' | 'job' | 'schedule' | 'batch' | 'connection' | 'pool'
+export type NamedThing = 'queue' | 'job' | 'schedule' | 'batch' | 'connection' | 'pool' | 'rule' | 'sink'
 
 const NAME = new RegExp(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,${LIMITS.nameCharsMax - 1}}$`)
 

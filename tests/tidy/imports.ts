@@ -28,7 +28,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
   worker: { imports: ['store', 'runtime', 'core'] },
   maintenance: { imports: ['store', 'runtime', 'core'] },
   observability: { imports: ['client', 'store', 'runtime', 'core'] },
-  alerts: { imports: ['observability', 'client', 'store', 'runtime', 'core'] },
+  alerts: { imports: ['observability', 'client', 'maintenance', 'store', 'runtime', 'core'] },
   tasks: { imports: ['observability', 'client', 'backends/postgres', 'maintenance', 'store', 'runtime', 'core'] },
   supervisor: { imports: ['*'] },
   http: { imports: ['*'] },

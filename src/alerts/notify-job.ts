@@ -1,0 +1,82 @@
+// The delivery of a notice as a job of our own: `millrace.notify` in the queue `millrace.alerts`. It names its sink; where
+// that is, and how one gets in there, is in the configuration of the process that runs it.
+//
+// Notices about one alert to one sink are one group, so that they arrive in order: a page that is tried again after the
+// one that resolves it would ring for ever.
+import { defineJob } from '../client/define-job.ts'
+import { readField } from '../core/classify.ts'
+import type { Verdict } from '../core/classify.ts'
+import type { JobDefinition, RunContext } from '../core/definition.ts'
+import { isMillraceError, MillraceError } from '../core/errors.ts'
+import type { Notice } from '../core/alerting.ts'
+import { ALERT_QUEUE } from '../core/alert-rules.ts'
+import { DEFAULTS } from '../core/limits.ts'
+import { fixed } from '../core/retry.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { AlertPlan } from './options.ts'
+import { createPost } from './post.ts'
+import type { Post } from './post.ts'
+import type { SinkParts } from './sink-options.ts'
+
+export const NOTIFY_JOB = 'millrace.notify'
+
+export interface NotifyInput {
+  readonly sink: string
+  readonly notice: Notice
+}
+
+export type NotifyJob = JobDefinition<typeof NOTIFY_JOB, NotifyInput, NotifyInput, { readonly reply: string }>
+
+const RUN_MAX_MS = 3 * 60_000
+/** The same notice is not enqueued twice within this time: a leader died between sending it and saying so. */
+const UNIQUE_MS = 60 * 60_000
+const PRIORITIES = { critical: 'critical', warning: 'high', info: 'normal' } as const
+
+export function createNotifyJob(plan: AlertPlan, parts: SinkParts): NotifyJob {
+  const post = createPost(plan, parts)
+  return defineJob({
+    name: NOTIFY_JOB,
+    queue: ALERT_QUEUE,
+    retry: fixed({ attempts: DEFAULTS.noticeAttempts, delay: DEFAULTS.noticeRetryMs }),
+    timeout: RUN_MAX_MS,
+    unique: {
+      by: ({ sink, notice }: NotifyInput) => `${sink} ${notice.incident}#${notice.no}`.slice(-200),
+      mode: 'for-a-time',
+      window: UNIQUE_MS,
+    },
+    group: ({ sink, notice }: NotifyInput) => `${sink} ${notice.key}`.slice(0, 200),
+    classify: verdictOf,
+    run: async ({ input }: RunContext<NotifyInput>) => ({ reply: await deliver(post, input, parts.runtime) }),
+  })
+}
+
+/** What a caller of `enqueue` says besides the input. */
+export function notifyOptions({ notice }: NotifyInput) {
+  return { priority: PRIORITIES[notice.severity] }
+}
+
+async function deliver(post: Post, input: NotifyInput, { logger }: Runtime): Promise<string> {
+  const sink: unknown = readField(input, 'sink')
+  if (typeof sink !== 'string' || typeof readField(readField(input, 'notice'), 'incident') !== 'string') {
+    throw new MillraceError('NOTICE_REFUSED', 'this is no notice of an alert')
+  }
+  try {
+    return await post.send(sink, input.notice)
+  } catch (error) {
+    logger.warn({ sink, incident: input.notice.incident, error: messageOf(error) }, 'a notice was not delivered')
+    throw error
+  }
+}
+
+function verdictOf(error: unknown): Partial<Verdict> | undefined {
+  if (!isMillraceError(error)) return undefined
+  if (error.code === 'NOTICE_REFUSED' || error.code === 'MAILER_MISSING') return { class: 'permanent', retry: 'never' }
+  if (error.code !== 'NOTICE_NOT_DELIVERED') return undefined
+  const { status, retryAfterMs } = error.details
+  if (typeof retryAfterMs === 'number') return { class: 'rate-limited', retry: { afterMs: retryAfterMs } }
+  return { class: status === undefined ? 'network' : 'server', retry: 'policy' }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
