@@ -98,6 +98,12 @@ export const ERROR_EXITS: Readonly<Record<ErrorCode, ExitName>> = {
   EMBEDDED_MISSING: 'unavailable',
   REDIS_CLIENT_MISSING: 'unavailable',
   EMBEDDED_FAILED: 'unavailable',
+  TASK_NOT_FOUND: 'notFound',
+  TASK_BUSY: 'unmet',
+  BACKUP_TOOL_MISSING: 'failed',
+  BACKUP_TOOL_OLD: 'failed',
+  BACKUP_NO_SPACE: 'failed',
+  BACKUP_FAILED: 'failed',
   STOPPED: 'failed',
 }
 
