@@ -4,8 +4,10 @@ import { silentLogger } from '../../runtime/logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { threadsMonoMs } from '../../runtime/thread.ts'
+import type { InDatabase } from '../../store/database.ts'
 import type { Diagnosable, Dispatching } from '../../store/diagnosis.ts'
 import type { Backend } from '../../store/ports.ts'
+import type { Sweepable } from '../../store/tracking.ts'
 import { postgresWithLedger } from '../postgres/backend.ts'
 import type { PostgresOptions } from '../postgres/backend.ts'
 import { createLink } from '../redis/ioredis-link.ts'
@@ -20,6 +22,7 @@ import { dispatchStateOf, survey } from './survey.ts'
 import type { Surveyor } from './survey.ts'
 import { HYBRID_TIMES } from './times.ts'
 import type { HybridTimes } from './times.ts'
+import { createHybridSweep } from './tracking.ts'
 
 /** How a job becomes the run of a worker: with its token alone, or put down in PostgreSQL first. */
 export type ClaimMode = 'token' | 'confirmed'
@@ -41,7 +44,7 @@ export interface HybridOptions {
 const CONNECT_TIMEOUT_MS = 5_000
 const WINDOW_MAX = 1_000_000
 
-export function hybrid(options: HybridOptions): Backend & Diagnosable & Dispatching {
+export function hybrid(options: HybridOptions): Backend & Diagnosable & Dispatching & InDatabase & Sweepable {
   const { claims = 'token', prefix = 'millrace', logger = silentLogger } = check(options)
   const runtime = createRuntime({ logger })
   const { window = HYBRID_TIMES.window, windowTotal = HYBRID_TIMES.windowTotal } = options
@@ -73,6 +76,8 @@ export function hybrid(options: HybridOptions): Backend & Diagnosable & Dispatch
   return {
     ...over.backend,
     diagnose: async () => [...(await backend.diagnose()), ...(await diagnoseHybrid(surveyor))],
+    databasePlace: () => backend.databasePlace(),
+    sweepTracking: createHybridSweep({ link, prefix, connect: () => over.hybrid.connect() }),
     dispatching: async () => (await survey(surveyor)).map(dispatchStateOf),
   }
 }

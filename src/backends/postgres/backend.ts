@@ -6,6 +6,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import { silentLogger } from '../../runtime/logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
+import type { InDatabase } from '../../store/database.ts'
 import type { Diagnosable } from '../../store/diagnosis.ts'
 import type { Backend, Capabilities } from '../../store/ports.ts'
 import type { Ledger } from './ledger-port.ts'
@@ -66,7 +67,7 @@ const LEDGER_STATEMENT_TIMEOUT_MS = 5_000
 
 export interface PostgresWithLedger {
   /** Starts and stops the ledger too. */
-  readonly backend: Backend & Diagnosable
+  readonly backend: Backend & Diagnosable & InDatabase
   readonly ledger: Ledger
   /** For doctor and status. */
   readonly eye: LedgerEye
@@ -113,12 +114,12 @@ async function warnOfLooseCommits({ logger }: PostgresStore, connections: Connec
   logger.warn({}, `synchronous_commit is off: after a crash of PostgreSQL jobs may be lost or run twice; ${advice}`)
 }
 
-export function postgres(options: PostgresOptions): Backend & Diagnosable {
+export function postgres(options: PostgresOptions): Backend & Diagnosable & InDatabase {
   return build(options).backend
 }
 
 interface Built {
-  readonly backend: Backend & Diagnosable
+  readonly backend: Backend & Diagnosable & InDatabase
   readonly store: PostgresStore
   readonly connecting: ConnectionOptions
 }
@@ -161,7 +162,7 @@ function build(options: PostgresOptions): Built {
   })
   const store: PostgresStore = { connections, reads, schema, doorbell, clock, logger }
   const cycle = createCycle(store)
-  const backend: Backend & Diagnosable = {
+  const backend: Backend & Diagnosable & InDatabase = {
     jobs: postgresJobs(store, cycle),
     query: postgresQuery(store),
     queues: postgresQueues(store),
@@ -175,6 +176,7 @@ function build(options: PostgresOptions): Built {
     onBack: (hear) => back.listen(hear),
     capabilities: capabilitiesOf(connecting, schema),
     diagnose: diagnosePostgres(store, url),
+    databasePlace: () => ({ url, schema }),
     inside: createInside(schema),
     async start() {
       connections.open()
