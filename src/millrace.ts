@@ -3,7 +3,9 @@
 import { createClient } from './client/client.ts'
 import type { ClientOptions } from './client/client.ts'
 import type { Client } from './client/client-types.ts'
+import { DEFAULT_CONNECTION } from './client/connections.ts'
 import type { EnqueueMiddleware } from './client/middleware.ts'
+import type { Schedules } from './client/schedules.ts'
 import type { Classifier } from './core/classify.ts'
 import type { AnyJob, FailedHook, RunMiddleware } from './core/definition.ts'
 import { parseDuration } from './core/duration.ts'
@@ -20,6 +22,10 @@ import type { Runtime } from './runtime/runtime.ts'
 import type { Backend } from './store/ports.ts'
 import { openStores } from './stores.ts'
 import type { StoreOptions, Stores } from './stores.ts'
+import { builtInTasks } from './tasks/built-in.ts'
+import { createTaskDesk } from './tasks/desk.ts'
+import type { Tasks } from './tasks/desk.ts'
+import type { TasksOptions } from './tasks/options.ts'
 import { checkDeadline } from './worker/worker.ts'
 import type { Worker } from './worker/worker.ts'
 import { Works } from './works.ts'
@@ -44,6 +50,8 @@ export interface MillraceOptions<Known extends readonly AnyJob[]> extends StoreO
   readonly maintenance?: boolean
   /** How long finished jobs, their archive and their logs are kept, where a queue has no period of its own. */
   readonly retention?: RetentionOptions
+  /** The built-in tasks as jobs and schedules, in the queue `millrace.tasks`. Default: none; `{}`: all with their defaults. */
+  readonly tasks?: TasksOptions
   /** How long a store call may take before its outcome counts as unknown. Default 30 s. */
   readonly storeTimeout?: Duration
   /** Time, randomness and ids, for tests. */
@@ -51,6 +59,8 @@ export interface MillraceOptions<Known extends readonly AnyJob[]> extends StoreO
 }
 
 export interface Millrace<Known extends readonly AnyJob[] = readonly AnyJob[]> extends Client<Known>, AsyncDisposable {
+  /** The built-in tasks: run one now, hand one to a worker, see how they ended. */
+  readonly tasks: Tasks
   /** Runs jobs in this process until `stop()`. */
   work(options?: WorkOptions): Promise<Worker>
   /** Stops workers, maintenance and connections. Idempotent. */
@@ -75,6 +85,7 @@ const OPTIONS = [
   'logger',
   'maintenance',
   'retention',
+  'tasks',
   'storeTimeout',
   'runtime',
 ] as const satisfies readonly (keyof MillraceOptions<readonly AnyJob[]>)[]
@@ -88,11 +99,13 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
   const hub = createEventHub(runtime.logger)
   const policy = systemPolicy(options)
   checkRetention(options.retention)
+  const tasks = options.tasks === undefined ? undefined : builtInTasks(options.tasks)
   const stores = await openStores(options, runtime.logger)
   const backends = new Set(Object.values(stores.connections))
   const { internals, ...client } = await releasing(stores, async () => {
     const created = createClient<Known>({
-      jobs: options.jobs,
+      // Known by name alone: their types are nobody's input.
+      jobs: tasks === undefined ? options.jobs : ([...options.jobs, ...tasks.jobs] as readonly AnyJob[] as Known),
       connections: stores.connections,
       runtime,
       hub,
@@ -106,6 +119,13 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
     })
     await startAll(backends)
     return created
+  })
+  // By name, as the tasks know their jobs.
+  const schedules = client.schedules as Schedules
+  tasks?.attach({
+    runtime,
+    backend: internals.connections.backend(DEFAULT_CONNECTION),
+    ...(options.retention !== undefined && { retention: options.retention }),
   })
   const works = new Works({
     runtime,
@@ -131,7 +151,11 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
 
   return {
     ...client,
-    work: (work = {}) => works.work(work),
+    tasks: createTaskDesk({ ...internals, runtime, schedules, tasks, retention: options.retention }),
+    async work(work = {}) {
+      await tasks?.schedule(schedules)
+      return works.work(work)
+    },
     async stop(stop = {}) {
       // A wrong option must not leave it half stopped.
       const deadlineMs = checkDeadline(stop)

@@ -11,6 +11,7 @@ import { addMigrate } from './commands/migrate.ts'
 import { addQueues } from './commands/queues.ts'
 import { addSchedules } from './commands/schedules.ts'
 import { addStatus } from './commands/status.ts'
+import { addTasks } from './commands/tasks.ts'
 import { addWhy } from './commands/why.ts'
 import { addWork } from './commands/work.ts'
 import { teach } from './command.ts'
@@ -47,6 +48,6 @@ export function buildProgram(cli: Cli, version: string): Command {
     exits: ['notFound', 'unmet', 'timedOut'],
   })
   const add = [addInit, addDev, addWork, addMigrate, addStatus, addJobs, addQueues, addDead, addSchedules, addBatches]
-  for (const one of [...add, addWhy, addDoctor]) one(program, cli)
+  for (const one of [...add, addTasks, addWhy, addDoctor]) one(program, cli)
   return program
 }

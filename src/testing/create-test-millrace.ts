@@ -12,6 +12,7 @@ import type { SystemPolicy } from '../core/policy.ts'
 import { createMillrace } from '../millrace.ts'
 import { systemClock } from '../runtime/clock.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { createTaskDesk } from '../tasks/desk.ts'
 import { FailedHooks } from './bench.ts'
 import { inlineClient } from './inline.ts'
 import { Ledger, keepLedger } from './ledger.ts'
@@ -123,6 +124,7 @@ async function steppedMillrace<const Known extends readonly AnyJob[]>(
       : inlineClient(client, { stepper, ledger, errors: options.inlineErrors ?? 'throw' })),
     mode,
     clock,
+    tasks: createTaskDesk({ ...internals, runtime, schedules: client.schedules }),
     drain: (drain) => stepper.drain(drain),
     runNext: (next) => stepper.runNext(next),
     perform: async (job, ...[input, performOptions]) =>
