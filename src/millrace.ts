@@ -3,7 +3,9 @@
 import { createClient } from './client/client.ts'
 import type { ClientOptions } from './client/client.ts'
 import type { Client } from './client/client-types.ts'
+import { DEFAULT_CONNECTION } from './client/connections.ts'
 import type { EnqueueMiddleware } from './client/middleware.ts'
+import type { Schedules } from './client/schedules.ts'
 import type { Classifier } from './core/classify.ts'
 import type { AnyJob, FailedHook, RunMiddleware } from './core/definition.ts'
 import { parseDuration } from './core/duration.ts'
@@ -28,6 +30,10 @@ import type { Runtime } from './runtime/runtime.ts'
 import type { Backend } from './store/ports.ts'
 import { openStores } from './stores.ts'
 import type { StoreOptions, Stores } from './stores.ts'
+import { builtInTasks } from './tasks/built-in.ts'
+import { createTaskDesk } from './tasks/desk.ts'
+import type { Tasks } from './tasks/desk.ts'
+import type { TasksOptions } from './tasks/options.ts'
 import { checkDeadline } from './worker/worker.ts'
 import type { Worker } from './worker/worker.ts'
 import { Works } from './works.ts'
@@ -52,6 +58,8 @@ export interface MillraceOptions<Known extends readonly AnyJob[]> extends StoreO
   readonly maintenance?: boolean
   /** How long finished jobs, their archive and their logs are kept, where a queue has no period of its own. */
   readonly retention?: RetentionOptions
+  /** The built-in tasks as jobs and schedules, in the queue `millrace.tasks`. Default: none; `{}`: all with their defaults. */
+  readonly tasks?: TasksOptions
   /** How long a store call may take before its outcome counts as unknown. Default 30 s. */
   readonly storeTimeout?: Duration
   /** Counters and histograms of this process, and their history in the store. Default true. */
@@ -65,6 +73,8 @@ export interface MillraceOptions<Known extends readonly AnyJob[]> extends StoreO
 export interface Millrace<Known extends readonly AnyJob[] = readonly AnyJob[]> extends Client<Known>, AsyncDisposable {
   /** Is the system doing its work: one report, and the numbers that scalers outside ask for. */
   readonly health: Health
+  /** The built-in tasks: run one now, hand one to a worker, see how they ended. */
+  readonly tasks: Tasks
   /** Runs jobs in this process until `stop()`. */
   work(options?: WorkOptions): Promise<Worker>
   /** What this process has counted, and what the stores say. */
@@ -95,6 +105,7 @@ const OPTIONS = [
   'logger',
   'maintenance',
   'retention',
+  'tasks',
   'storeTimeout',
   'metrics',
   'telemetry',
@@ -112,12 +123,14 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
   checkRetention(options.retention)
   const metrics = checkMetrics(options.metrics)
   const telemetry = checkTelemetry(options.telemetry)
+  const tasks = options.tasks === undefined ? undefined : builtInTasks(options.tasks)
   const stores = await openStores(options, runtime.logger)
   const backends = new Set(Object.values(stores.connections))
   const seeing = createObservability({ runtime, connections: stores.connections, metrics, telemetry })
   const { internals, ...client } = await releasing(stores, async () => {
     const created = createClient<Known>({
-      jobs: options.jobs,
+      // Known by name alone: their types are nobody's input.
+      jobs: tasks === undefined ? options.jobs : ([...options.jobs, ...tasks.jobs] as readonly AnyJob[] as Known),
       connections: stores.connections,
       runtime,
       hub,
@@ -137,6 +150,13 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
   }).catch((error: unknown) => {
     seeing.stop()
     throw error
+  })
+  // By name, as the tasks know their jobs.
+  const schedules = client.schedules as Schedules
+  tasks?.attach({
+    runtime,
+    backend: internals.connections.backend(DEFAULT_CONNECTION),
+    ...(options.retention !== undefined && { retention: options.retention }),
   })
   const works = new Works({
     runtime,
@@ -173,10 +193,14 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
   return {
     ...client,
     health: createHealth({ connections: stores.connections, clock: runtime.clock }),
-    work: (work = {}) => works.work(work),
     metrics: seeing.metrics,
     history: createHistory(() => connections.names.map((name) => connections.backend(name).notes), runtime.clock),
     maintain: (times = {}) => works.maintain(times),
+    tasks: createTaskDesk({ ...internals, runtime, schedules, tasks, retention: options.retention }),
+    async work(work = {}) {
+      await tasks?.schedule(schedules)
+      return works.work(work)
+    },
     async stop(stop = {}) {
       // A wrong option must not leave it half stopped.
       const deadlineMs = checkDeadline(stop)

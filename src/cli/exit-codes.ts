@@ -102,6 +102,12 @@ export const ERROR_EXITS: Readonly<Record<ErrorCode, ExitName>> = {
   NOTICE_NOT_DELIVERED: 'failed',
   NOTICE_REFUSED: 'failed',
   MAILER_MISSING: 'failed',
+  TASK_NOT_FOUND: 'notFound',
+  TASK_BUSY: 'unmet',
+  BACKUP_TOOL_MISSING: 'failed',
+  BACKUP_TOOL_OLD: 'failed',
+  BACKUP_NO_SPACE: 'failed',
+  BACKUP_FAILED: 'failed',
   STOPPED: 'failed',
 }
 

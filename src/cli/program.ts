@@ -2,6 +2,7 @@
 import { Command } from 'commander'
 import type { Cli } from './command.ts'
 import { addAlerts } from './commands/alerts.ts'
+import { addTasks } from './commands/tasks.ts'
 import { addBatches } from './commands/batches.ts'
 import { addDead } from './commands/dead.ts'
 import { addDev } from './commands/dev.ts'
@@ -63,6 +64,6 @@ export function buildProgram(cli: Cli, version: string): Command {
     addSchedules,
     addBatches,
   ]
-  for (const one of [...add, addSupervise, addWorkers, addAlerts, addWhy, addDoctor]) one(program, cli)
+  for (const one of [...add, addSupervise, addWorkers, addAlerts, addTasks, addWhy, addDoctor]) one(program, cli)
   return program
 }

@@ -142,6 +142,10 @@ const MILLRACE_CLASSES: ReadonlyMap<string, ErrorClass> = new Map([
   ['NOT_COMMITTED', 'server'],
   // The kept failure comes back on every further attempt.
   ['IDEMPOTENCY_FAILED', 'permanent'],
+  // Nothing but an installation helps.
+  ['BACKUP_TOOL_MISSING', 'permanent'],
+  ['BACKUP_TOOL_OLD', 'permanent'],
+  ['BACKUP_NO_SPACE', 'resource'],
   ['WORKER_DIED', 'crash'],
   ['POISON', 'crash'],
 ] as const)

@@ -216,6 +216,30 @@ export const ERROR_CATALOGUE = {
     means: 'Alerts by e-mail were configured and the package that sends them is not installed.',
     fix: 'Run `npm install nodemailer`.',
   },
+  TASK_NOT_FOUND: {
+    means: 'There is no built-in task of this name, or this store has no work for it.',
+    fix: 'Read `millrace tasks ls`: it lists all of them.',
+  },
+  TASK_BUSY: {
+    means: 'Another process runs this task.',
+    fix: 'Wait for it: `millrace tasks ls` says since when it runs.',
+  },
+  BACKUP_TOOL_MISSING: {
+    means: 'pg_dump or pg_restore was not found.',
+    fix: 'Install the client programs of PostgreSQL in the version of the server, or name their folder with `bin`.',
+  },
+  BACKUP_TOOL_OLD: {
+    means: 'pg_dump is older than the server: it cannot read what it does not know.',
+    fix: 'Install the client programs in the version of the server, or name their folder with `bin`.',
+  },
+  BACKUP_NO_SPACE: {
+    means: 'The backup would not fit on the disk.',
+    fix: 'Make room in the directory, shorten `keep`, or name another `dir`.',
+  },
+  BACKUP_FAILED: {
+    means: 'The dump failed, was stopped or could not be verified; no file was left.',
+    fix: 'Read the message: it has the last lines of pg_dump.',
+  },
   STOPPED: { means: 'This Millrace or worker has been stopped.', fix: 'Create a new one.' },
 } as const satisfies Record<string, ErrorEntry>
 

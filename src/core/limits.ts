@@ -89,6 +89,17 @@ export const DEFAULTS = {
   noticeAttempts: 3,
   noticeRetryMs: 300_000,
   noticeTimeoutMs: 10_000,
+  /** Built-in tasks: whoever runs one holds its lead this long, renewed all the time. */
+  taskLeadMs: 30_000,
+  /** After this long a task that works in passes leaves the rest to its next run. */
+  taskMaxMs: 10 * 60_000,
+  backupMaxMs: 2 * 60 * 60_000,
+  backupKeepMs: 7 * 24 * 60 * 60_000,
+  logFileKeepMs: 14 * 24 * 60 * 60_000,
+  deadWorkerKeptMs: 60 * 60_000,
+  notificationRetries: 3,
+  notificationRetryMs: 300_000,
+  notificationAgeMs: 24 * 60 * 60_000,
 } as const
 
 export const LIMITS = {
@@ -120,6 +131,16 @@ export const LIMITS = {
   catchUpMax: 1_000,
   noteBytesMax: 64 * 1024,
   metaBytesMax: 4 * 1024,
+  taskPassesMax: 100_000,
+  taskWarningsMax: 20,
+  taskWordsMax: 500,
+  /** Files of a log directory that one run looks at. */
+  logFilesMax: 100_000,
+  /** Of what a program of PostgreSQL says. */
+  toolOutputBytesMax: 16 * 1024,
+  /** Keys that one step of SCAN is asked to look at. */
+  scanCount: 500,
+  notificationsMax: 1_000,
   /** How long a server has to answer before it counts as down. */
   pingMaxMs: 2_000,
   /** Of one connection; those beyond are not watched. */

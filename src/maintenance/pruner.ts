@@ -22,7 +22,7 @@ export function createPruner(options: MaintenanceOptions, isLeading: () => boole
   async function pass(): Promise<number> {
     if (!isLeading()) return PERIOD_MS / 10
     const rules = pruneRules(await backend.queues.list(), retention)
-    const { next } = await retain(backend.jobs, rules, retention)
+    const { next } = await retainPass(backend.jobs, rules, retention)
     putOff = next === 'soon' ? putOff + 1 : 0
     if (putOff > 0 && putOff % PUT_OFF_MAX === 0) {
       runtime.logger.warn({ passes: putOff }, 'retention is put off: a long transaction uses the tables of jobs')
@@ -34,7 +34,12 @@ export function createPruner(options: MaintenanceOptions, isLeading: () => boole
   return createLoop({ name: 'pruner', runtime, pass })
 }
 
-async function retain(jobs: JobStore, rules: readonly PruneRule[], retention: RetentionPeriods): Promise<RetainReply> {
+/** One bounded pass of what the store can do. */
+export async function retainPass(
+  jobs: JobStore,
+  rules: readonly PruneRule[],
+  retention: RetentionPeriods,
+): Promise<RetainReply> {
   const limit = LIMITS.maintenanceBatchMax
   if (jobs.retain !== undefined) {
     const { archiveMs, logsMs, partitionMs } = retention

@@ -205,4 +205,6 @@ export interface RetainReply {
   readonly deleted: number
   /** When to come again: there is more, somebody was in the way, or nothing is due. */
   readonly next: 'now' | 'soon' | 'later'
+  /** Steps that this pass took beyond deleting, in words of the store: for whoever counts them. */
+  readonly did?: readonly string[]
 }

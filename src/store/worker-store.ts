@@ -17,6 +17,11 @@ export interface WorkerStore {
   leader?(role: string): Promise<SeenLeader | null>
   /** Queued per worker, delivered with its beats, at least once, in order. */
   send(target: WorkerId, command: WorkerCommand): Promise<boolean>
+  /**
+   * Forgets lives that ended this long ago and hold nothing, at most `limit`; answers how many. Absent where the history of
+   * jobs names their workers: there they go with it.
+   */
+  forget?(endedForMs: number, limit: number): Promise<number>
 }
 
 export interface NewWorker {

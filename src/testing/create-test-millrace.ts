@@ -16,6 +16,7 @@ import { createObservability } from '../observability/observability.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { createHealth } from '../observability/health-reader.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { createTaskDesk } from '../tasks/desk.ts'
 import { FailedHooks } from './bench.ts'
 import { inlineClient } from './inline.ts'
 import { Ledger, keepLedger } from './ledger.ts'
@@ -137,6 +138,7 @@ async function steppedMillrace<const Known extends readonly AnyJob[]>(
     health: createHealth({ connections: backends, clock }),
     mode,
     clock,
+    tasks: createTaskDesk({ ...internals, runtime, schedules: client.schedules }),
     drain: (drain) => stepper.drain(drain),
     runNext: (next) => stepper.runNext(next),
     perform: async (job, ...[input, performOptions]) =>

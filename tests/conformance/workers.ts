@@ -51,6 +51,24 @@ export function workers({ test }: Setup): void {
     expect((await record(world, id)).blockedMs).toBe(0)
   })
 
+  test('P4 lives that ended long ago and hold nothing are forgotten, where the store offers it; others are not', async (world) => {
+    const forget = (endedForMs: number) => world.workers.forget?.(endedForMs, 10)
+    const [holding, idle, alive] = [await world.worker(), await world.worker(), await world.worker()]
+    await world.add({})
+    await holding.claimOne()
+    await world.kill(holding)
+    await world.kill(idle)
+    const ids = async () => (await world.workers.list()).map(({ id }) => id)
+    const isOffered = world.workers.forget !== undefined
+    await world.jobs.due('expired', 10)
+    await world.clock.advance(10_000)
+    expect(await forget(20_000)).toBe(isOffered ? 0 : undefined)
+    expect(await ids()).toEqual([holding.id, idle.id, alive.id])
+    expect(await forget(5_000)).toBe(isOffered ? 1 : undefined)
+    expect(await ids()).toEqual(isOffered ? [holding.id, alive.id] : [holding.id, idle.id, alive.id])
+    expect(await forget(5_000)).toBe(isOffered ? 0 : undefined)
+  })
+
   test('D1 a beat of an unknown or dead worker says so and does not bring it back', async (world) => {
     expect((await world.beat('ghost' as WorkerId)).alive).toBe(false)
     const worker = await world.worker()

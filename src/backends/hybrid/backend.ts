@@ -5,7 +5,9 @@ import type { Logger } from '../../runtime/logger.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { threadsMonoMs } from '../../runtime/thread.ts'
 import type { Diagnosable, Dispatching, Served } from '../../store/diagnosis.ts'
+import type { InDatabase } from '../../store/database.ts'
 import type { Backend } from '../../store/ports.ts'
+import type { Sweepable } from '../../store/tracking.ts'
 import { postgresWithLedger } from '../postgres/backend.ts'
 import type { PostgresOptions } from '../postgres/backend.ts'
 import { createLink } from '../redis/ioredis-link.ts'
@@ -21,6 +23,7 @@ import { dispatchStateOf, survey } from './survey.ts'
 import type { Surveyor } from './survey.ts'
 import { HYBRID_TIMES } from './times.ts'
 import type { HybridTimes } from './times.ts'
+import { createHybridSweep } from './tracking.ts'
 
 /** How a job becomes the run of a worker: with its token alone, or put down in PostgreSQL first. */
 export type ClaimMode = 'token' | 'confirmed'
@@ -42,7 +45,7 @@ export interface HybridOptions {
 const CONNECT_TIMEOUT_MS = 5_000
 const WINDOW_MAX = 1_000_000
 
-export function hybrid(options: HybridOptions): Backend & Diagnosable & Dispatching & Served {
+export function hybrid(options: HybridOptions): Backend & Diagnosable & Dispatching & Served & InDatabase & Sweepable {
   const { claims = 'token', prefix = 'millrace', logger = silentLogger } = check(options)
   const runtime = createRuntime({ logger })
   const { window = HYBRID_TIMES.window, windowTotal = HYBRID_TIMES.windowTotal } = options
@@ -75,6 +78,8 @@ export function hybrid(options: HybridOptions): Backend & Diagnosable & Dispatch
   return {
     ...over.backend,
     diagnose: async () => [...(await backend.diagnose()), ...(await diagnoseHybrid(surveyor))],
+    databasePlace: () => backend.databasePlace(),
+    sweepTracking: createHybridSweep({ link, prefix, connect: () => over.hybrid.connect() }),
     dispatching: async () => (await survey(surveyor)).map(dispatchStateOf),
     servers: async () => (await Promise.all([backend.servers(), raceServers()])).flat(),
   }

@@ -8,7 +8,7 @@ import { LUA } from './lua.generated.ts'
 
 const SHOW = script('hybrid show', LUA.show)
 const COUNT = script('hybrid count', LUA.count)
-const COUNTS_KEPT_S = 7 * 24 * 60 * 60
+export const COUNTS_KEPT_S = 7 * 24 * 60 * 60
 /** Bounds one script. */
 const SHOWN_PER_CALL = 200
 

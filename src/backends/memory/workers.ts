@@ -1,11 +1,10 @@
 // Worker lives, leader leases and commands of the memory backend.
 import type { WorkerId } from '../../core/job.ts'
+import { DEFAULTS } from '../../core/limits.ts'
 import { controlTopic } from '../../store/wakeups.ts'
 import type { BeatReply, BeatRequest, LeadReply, LeadRequest, SeenBeat, WorkerStore } from '../../store/worker-store.ts'
 import type { World, WorkerState } from './world.ts'
 
-/** Dead workers are kept this long for the eye, then forgotten. */
-const DEAD_KEPT_MS = 60 * 60_000
 const COMMANDS_MAX = 100
 
 export function memoryWorkers(world: World): WorkerStore {
@@ -24,7 +23,8 @@ export function memoryWorkers(world: World): WorkerStore {
           lastBeatAtMs: nowMs,
         } as const
         world.workers.set(worker.id, { record, lastClaimNo: 0, running: new Set(), commands: [], lastCommandNo: 0 })
-        forgetDead(world, nowMs)
+        // Kept for the eye for a while.
+        forgetDead(world, DEFAULTS.deadWorkerKeptMs, Infinity)
       }),
     beat: (request) => world.run(() => beat(world, request)),
     retire: (id) =>
@@ -53,6 +53,7 @@ export function memoryWorkers(world: World): WorkerStore {
         world.ring(controlTopic(target))
         return true
       }),
+    forget: (endedForMs, limit) => world.run(() => forgetDead(world, endedForMs, limit)),
   }
 }
 
@@ -86,12 +87,17 @@ function bury(world: World, worker: WorkerState): void {
   if (worker.running.size > 0) world.dead.add(worker)
 }
 
-function forgetDead(world: World, nowMs: number): void {
+function forgetDead(world: World, endedForMs: number, limit: number): number {
+  const beforeMs = world.nowMs() - endedForMs
+  let forgotten = 0
   for (const [id, { record, running }] of world.workers) {
-    if (record.state === 'dead' && running.size === 0 && record.lastBeatAtMs < nowMs - DEAD_KEPT_MS) {
+    if (forgotten >= limit) break
+    if (record.state === 'dead' && running.size === 0 && record.lastBeatAtMs < beforeMs) {
       world.workers.delete(id satisfies WorkerId)
+      forgotten += 1
     }
   }
+  return forgotten
 }
 
 function lead(world: World, { role, holder, ttlMs }: LeadRequest): LeadReply {

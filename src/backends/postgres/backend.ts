@@ -7,6 +7,7 @@ import { silentLogger } from '../../runtime/logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import type { Diagnosable, Served } from '../../store/diagnosis.ts'
+import type { InDatabase } from '../../store/database.ts'
 import type { Backend, Capabilities } from '../../store/ports.ts'
 import type { Ledger } from './ledger-port.ts'
 import { postgresBatches } from './batches.ts'
@@ -67,7 +68,7 @@ const LEDGER_STATEMENT_TIMEOUT_MS = 5_000
 
 export interface PostgresWithLedger {
   /** Starts and stops the ledger too. */
-  readonly backend: Backend & Diagnosable & Served
+  readonly backend: Backend & Diagnosable & Served & InDatabase
   readonly ledger: Ledger
   /** For doctor and status. */
   readonly eye: LedgerEye
@@ -114,12 +115,12 @@ async function warnOfLooseCommits({ logger }: PostgresStore, connections: Connec
   logger.warn({}, `synchronous_commit is off: after a crash of PostgreSQL jobs may be lost or run twice; ${advice}`)
 }
 
-export function postgres(options: PostgresOptions): Backend & Diagnosable & Served {
+export function postgres(options: PostgresOptions): Backend & Diagnosable & Served & InDatabase {
   return build(options).backend
 }
 
 interface Built {
-  readonly backend: Backend & Diagnosable & Served
+  readonly backend: Backend & Diagnosable & Served & InDatabase
   readonly store: PostgresStore
   readonly connecting: ConnectionOptions
 }
@@ -162,7 +163,7 @@ function build(options: PostgresOptions): Built {
   })
   const store: PostgresStore = { connections, reads, schema, doorbell, clock, logger }
   const cycle = createCycle(store)
-  const backend: Backend & Diagnosable & Served = {
+  const backend: Backend & Diagnosable & Served & InDatabase = {
     jobs: postgresJobs(store, cycle),
     query: postgresQuery(store),
     queues: postgresQueues(store),
@@ -177,6 +178,7 @@ function build(options: PostgresOptions): Built {
     capabilities: capabilitiesOf(connecting, schema),
     diagnose: diagnosePostgres(store, url),
     servers: postgresServers(store, url),
+    databasePlace: () => ({ url, schema }),
     inside: createInside(schema),
     async start() {
       connections.open()

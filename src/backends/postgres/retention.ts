@@ -39,11 +39,13 @@ export function createRetain(store: PostgresStore): NonNullable<JobStore['retain
     const retired = await retire(...values, archiveMs, partitionMs, Math.min(limit * 2, CHUNK_MAX))
     const [trimmed] = await logs(logsMs, limit)
     const archived = await archive(archiveMs, logsMs, limit)
-    const nexts = [extended, retired, archived].map(([row]) => IDLE[row?.[0] ?? 'none'] ?? 'now')
+    const words = [extended, retired, archived].map(([row]) => row?.[0] ?? 'none')
+    const nexts = words.map((word) => IDLE[word] ?? 'now')
     const hasMore = expired?.[1] === 't' || trimmed?.[0] === 't' || nexts.includes('now')
     return {
       deleted: Number(expired?.[0] ?? 0),
       next: hasMore ? 'now' : nexts.includes('soon') ? 'soon' : 'later',
+      did: words.filter((word) => IDLE[word] === undefined),
     }
   }
 }

@@ -6,6 +6,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import { silentLogger } from '../../runtime/logger.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Diagnosable, Served } from '../../store/diagnosis.ts'
+import type { Sweepable } from '../../store/tracking.ts'
 import type { Backend, Capabilities, JobStore } from '../../store/ports.ts'
 import { redisBatches } from './batches.ts'
 import type { BeatOptions } from './beat.ts'
@@ -29,6 +30,7 @@ import { serverOf } from './server-url.ts'
 import { redisServers } from './servers.ts'
 import { createStore, prepared } from './store.ts'
 import type { RedisStore } from './store.ts'
+import { createSweep } from './tracking.ts'
 import { RedisWakeups } from './wakeups.ts'
 import { redisWorkers } from './workers.ts'
 
@@ -48,7 +50,7 @@ const CONNECT_TIMEOUT_MS = 10_000
 const SERVER_OPTIONS = ['url', 'cluster', 'sentinel', 'username', 'password', 'db', 'tls']
 const OPTIONS = [...SERVER_OPTIONS, 'prefix', 'applicationName', 'logger', 'clock', 'clockKey']
 
-export function redis(options: RedisOptions): Backend & Diagnosable & Served {
+export function redis(options: RedisOptions): Backend & Diagnosable & Served & Sweepable {
   const { prefix, applicationName, logger, clock, clockKey, ...server } = check(options)
   const name = applicationName ?? 'millrace'
   const link = createLink({ server, name, connectTimeoutMs: CONNECT_TIMEOUT_MS, logger: logger ?? silentLogger })
@@ -86,6 +88,7 @@ export function redis(options: RedisOptions): Backend & Diagnosable & Served {
     ...(!link.isCluster && { onBack: (listener: () => void) => link.onBack(listener) }),
     diagnose: diagnoseRedis(store),
     servers: redisServers(link, store.clock, server),
+    sweepTracking: createSweep(store),
     async start() {
       users += 1
       if (users > 1) return link.connect()

@@ -1,13 +1,13 @@
 // Worker lives, leader leases, commands. Everything about workers is one slot of a Cluster, so each call is one script.
 import type { WorkerId } from '../../core/job.ts'
+import { DEFAULTS, LIMITS } from '../../core/limits.ts'
 import type { WorkerRecord, WorkerStore } from '../../store/worker-store.ts'
 import { prepareBeat } from './beat.ts'
 import type { RedisValue } from './link.ts'
 import { scriptOf } from './store.ts'
 import type { RedisStore, ScriptName } from './store.ts'
 
-/** The dead are told of for an hour; each new life forgets some of the older ones. */
-const DEAD_KEPT_MS = 60 * 60_000
+/** The dead are told of for a while; each new life forgets some of the older ones. */
 const FORGOTTEN_MAX = 100
 const COMMANDS_MAX = 100
 const PAGE = 500
@@ -39,10 +39,11 @@ export function redisWorkers(store: RedisStore): WorkerStore {
   const resign = prepare('workers.resign', 'workerResign')
   const leader = prepare('workers.leader', 'workerLeader')
   const send = prepare('workers.send', 'workerSend')
+  const forget = prepare('workers.forget', 'workerForget')
 
   return {
     async register({ id, host, pid, queues, concurrency }) {
-      await register(id, host, pid, JSON.stringify(queues), concurrency, DEAD_KEPT_MS, FORGOTTEN_MAX)
+      await register(id, host, pid, JSON.stringify(queues), concurrency, DEFAULTS.deadWorkerKeptMs, FORGOTTEN_MAX)
     },
     beat: prepareBeat(store),
     async retire(id) {
@@ -75,6 +76,9 @@ export function redisWorkers(store: RedisStore): WorkerStore {
     },
     async send(target, command) {
       return (await send(target, JSON.stringify(command), COMMANDS_MAX)) === 1
+    },
+    async forget(endedForMs, limit) {
+      return Number(await forget(Math.ceil(endedForMs), Math.min(limit, LIMITS.maintenanceBatchMax)))
     },
   }
 }

@@ -1,12 +1,12 @@
 // `millrace schedules`: look at recurring jobs, run one now, pause, resume and remove them.
 import type { Command } from 'commander'
 import type { Schedule } from '../../client/schedules.ts'
-import { formatDuration } from '../../core/duration.ts'
 import { CliError } from '../cli-error.ts'
 import { destructive, runs, teach } from '../command.ts'
 import type { Cli, ConsentFlags } from '../command.ts'
 import { askConsent, checkConsent } from '../consent.ts'
 import type { Output } from '../output.ts'
+import { rhythm } from '../schedule-text.ts'
 import { withMill } from '../session.ts'
 import type { Session } from '../session.ts'
 
@@ -135,9 +135,4 @@ function scheduleTable(schedules: readonly Schedule[], out: Output): string {
     ],
     schedules,
   )
-}
-
-function rhythm({ recurrence }: Schedule): string {
-  if (recurrence.kind === 'every') return `every ${formatDuration(recurrence.everyMs)}`
-  return recurrence.timeZone === 'UTC' ? recurrence.expression : `${recurrence.expression} ${recurrence.timeZone}`
 }

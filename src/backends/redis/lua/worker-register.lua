@@ -3,6 +3,7 @@
 --@include _go-on
 --@include _keys
 --@include _time
+--@include _forget
 local id = ARGV[2]
 local worker = keys.worker(id)
 if redis.call('EXISTS', worker) == 1 then return 0 end
@@ -10,14 +11,6 @@ redis.call('HSET', worker, 'state', 'alive', 'host', ARGV[3], 'pid', ARGV[4], 'q
   'beat', 0, 'running', 0, 'blocked', 0, 'started', now_ms, 'lastBeat', now_ms)
 redis.call('ZADD', keys.workers('all'), now_ms, id)
 
--- The dead are forgotten after a while, but not before everything they held was settled.
-local buried, dead = keys.workers('buried'), keys.workers('dead')
-local old = redis.call('ZRANGEBYSCORE', buried, '-inf', '(' .. (now_ms - ARGV[7]), 'LIMIT', 0, ARGV[8])
-for _, one in ipairs(old) do
-  if not redis.call('ZSCORE', dead, one) then
-    redis.call('DEL', keys.worker(one), keys.workers('commands:' .. one), keys.workers('cancels:' .. one))
-    redis.call('ZREM', keys.workers('all'), one)
-    redis.call('ZREM', buried, one)
-  end
-end
+-- Each new life forgets some of the older ones.
+forget(now_ms - ARGV[7], ARGV[8])
 return 1

@@ -1,0 +1,38 @@
+// What the hybrid keeps in Redis for people expires by itself: the live status of jobs and the counters of tokens get their
+// expiry in the script that writes them, and the protocol clears its own keys (open, reaper, reconcile). So there is nothing to
+// remove. What can go wrong is that a key has lost its expiry, by a restored snapshot or a hand: it gets one again. Keys of no
+// known kind, such as those of a store that was kept in Redis alone, are counted and left alone: they may hold jobs.
+import type { Sweepable } from '../../store/tracking.ts'
+import type { RedisLink } from '../redis/link.ts'
+import { scanStep } from '../redis/scan.ts'
+import { partsOf } from '../redis/tracking.ts'
+import { COUNTS_KEPT_S } from './redis-eye.ts'
+
+export interface HybridSweepParts {
+  readonly link: RedisLink
+  readonly prefix: string
+  /** Resolves when there is a Redis to ask. */
+  readonly connect: () => Promise<void>
+}
+
+const OURS = new Set(['state', 'high', 'normal', 'low', 'held', 'counts', 'probe'])
+const EXPIRING = /^(?:job:[0-9a-f-]{36}|counts)$/
+const NO_EXPIRY = -1
+const STATUS_KEPT_S = 60 * 60
+
+export function createHybridSweep({ link, prefix, connect }: HybridSweepParts): Sweepable['sweepTracking'] {
+  return async ({ cursor, count, isDryRun }) => {
+    await connect()
+    const step = await scanStep(link, prefix, { cursor, count })
+    let [endless, foreign] = [0, 0]
+    for (const key of step.keys) {
+      const { tag, part } = partsOf(prefix, key)
+      if (tag === null || !(OURS.has(part) || EXPIRING.test(part))) foreign += 1
+      else if (EXPIRING.test(part) && Number(await link.command('TTL', key)) === NO_EXPIRY) {
+        endless += 1
+        if (!isDryRun) await link.command('EXPIRE', key, part === 'counts' ? COUNTS_KEPT_S : STATUS_KEPT_S)
+      }
+    }
+    return { cursor: step.cursor, counts: { seen: step.keys.length, dead: 0, endless, foreign } }
+  }
+}
