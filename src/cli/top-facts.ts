@@ -1,4 +1,5 @@
 // What `millrace top` reads at each look: a bounded number of bounded questions, all at once.
+import { MillraceError } from '../core/errors.ts'
 import { LIMITS } from '../core/limits.ts'
 import { isLive } from '../core/liveness.ts'
 import { queueKey } from '../observability/health.ts'
@@ -45,7 +46,9 @@ export function createTopReader(
     const asked = Promise.all([mill.health.report(), reads.workers(), failuresOf(), reads.supervisors()])
     const [report, workers, failures, supervisors] = await bounded(clock, LIMITS.healthMaxMs, 'the store', asked)
     const down = report.problems.find(({ code }) => code === 'store-down')
-    if (report.state === 'failed') throw new Error(down?.message ?? 'the store does not answer')
+    if (report.state === 'failed') {
+      throw new MillraceError('STORE_UNAVAILABLE', down?.message ?? 'no answer', { retryable: true })
+    }
     const nowMs = report.at.getTime()
     return {
       report: withRates(report),

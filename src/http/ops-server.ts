@@ -16,12 +16,12 @@ import type { HttpService } from './server.ts'
 
 export interface OpsSources {
   /** In the text format of Prometheus; absent: this process has none. */
-  metricsText?(): Promise<string>
-  health(): Promise<HealthReport>
+  readonly metricsText?: () => Promise<string>
+  readonly health: () => Promise<HealthReport>
   /** Whether it does its work: not while it starts, nor while it drains. Every probe asks anew: see `remembered`. */
-  ready(): Promise<boolean>
+  readonly ready: () => Promise<boolean>
   /** Null: there is no such queue. */
-  scale(queue: string): Promise<ScaleSignal | null>
+  readonly scale: (queue: string) => Promise<ScaleSignal | null>
 }
 
 export interface OpsServerOptions extends HttpOptions {

@@ -29,20 +29,27 @@ export function queueProblems(health: QueueHealth, nowMs: number): readonly Prob
 
 export function serverProblems(
   server: SeenServer,
+  servers: readonly SeenServer[],
   down: readonly Pick<SeenServer, 'connection'>[],
 ): readonly Problem[] {
-  const { kind, name, connection, pingMs, error, memory } = server
-  if (pingMs === null) {
-    // Then the store is down, and that has been said.
-    if (down.some((one) => one.connection === connection)) return []
-    const message = `${kind === 'redis' ? 'Redis' : 'PostgreSQL'} ${name} does not answer: ${error ?? 'no reason given'}`
-    return [problem(kind === 'redis' ? 'redis-down' : 'store-down', 'critical', connection, message)]
-  }
-  if (memory === undefined || memory.maxBytes === null) return []
+  const { kind, name, connection, pingMs, memory } = server
+  // Of a store that is down that has been said.
+  if (pingMs === null) return down.some((one) => one.connection === connection) ? [] : [silentServer(server, servers)]
+  if (kind !== 'redis' || memory === undefined || memory.maxBytes === null) return []
   const share = memory.usedBytes / memory.maxBytes
   if (share <= DEFAULTS.alertRedisMemoryShare) return []
   const message = `Redis ${name} uses ${Math.round(share * 100)} % of its maxmemory: at the limit it refuses writes`
   return [problem('redis-memory', 'warning', connection, message)]
+}
+
+/** The store answered all the same: a Redis before a PostgreSQL is away, or a server is at the end of its strength. */
+function silentServer({ kind, name, connection, error }: SeenServer, servers: readonly SeenServer[]): Problem {
+  const isBefore =
+    kind === 'redis' && servers.some((other) => other.connection === connection && other.kind === 'postgres')
+  const why = error ?? 'no reason given'
+  if (isBefore) return problem('redis-down', 'critical', connection, `Redis ${name} does not answer: ${why}`)
+  const title = kind === 'redis' ? 'Redis' : 'PostgreSQL'
+  return problem('slow-server', 'warning', connection, `${title} ${name} answered the report, but not its ping: ${why}`)
 }
 
 export function leaderProblems(

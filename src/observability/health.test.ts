@@ -51,11 +51,17 @@ describe('O3 rules', () => {
     ['over an hour of waiting', { counts: [counts({ queued: 1 }, 'mail', NOW - 3_600_001)] }, 'behind', 'degraded'],
     ['nobody who leads', { leaders: [{ connection, holder: null }] }, 'no-leader', 'degraded'],
     [
-      'a Redis that is away',
-      { servers: [{ connection, kind: 'redis', name: 'r', pingMs: null }] },
+      'a Redis that is away before a PostgreSQL',
+      {
+        servers: [
+          { connection, kind: 'postgres', name: 'p', pingMs: 1 },
+          { connection, kind: 'redis', name: 'r', pingMs: null },
+        ],
+      },
       'redis-down',
       'degraded',
     ],
+    ['a slow server', { servers: [{ connection, kind: 'redis', name: 'r', pingMs: null }] }, 'slow-server', 'ok'],
     ['a store that is away', { down: [{ connection, message: 'refused' }] }, 'store-down', 'failed'],
     ['a deep queue', { counts: [counts({ queued: 10_001 })] }, 'deep', 'ok'],
     ['many dead letters', { counts: [counts({ failed: 101 })] }, 'dead-letters', 'ok'],

@@ -48,6 +48,7 @@ export type ProblemCode =
   | 'deep'
   | 'dead-letters'
   | 'redis-memory'
+  | 'slow-server'
   | 'relay-lag'
 
 export interface Problem extends Connected {
@@ -97,7 +98,7 @@ export function decideHealth(facts: HealthFacts): HealthReport {
   const all = queuesOf(facts)
   const problems = [
     ...down.map(({ connection, message }) => problem('store-down', 'critical', connection, `no answer: ${message}`)),
-    ...servers.flatMap((server) => serverProblems(server, down)),
+    ...servers.flatMap((server) => serverProblems(server, servers, down)),
     ...all.flatMap((queue) => queueProblems(queue, nowMs)),
     ...leaders.flatMap((leader) => leaderProblems(leader, workers, nowMs)),
     ...dispatch.flatMap(dispatchProblems),

@@ -19,6 +19,7 @@ const main = join(built, 'dist', 'cli', 'main.js')
 interface Running {
   readonly child: ChildProcess
   readonly done: Promise<{ readonly code: number | null; readonly out: string; readonly err: string }>
+  err(): string
   /** Until stderr has this text. */
   said(text: string): Promise<void>
 }
@@ -51,7 +52,7 @@ function node(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv = {})
     await expect.poll(heard, { timeout: RUN_MAX_MS, interval: 20 }).toBe(true)
     expect(texts.err).toContain(text)
   }
-  return { child, done, said }
+  return { child, done, said, err: () => texts.err }
 }
 
 function millrace(line: string | readonly string[], cwd: string): Running {
@@ -109,6 +110,19 @@ describe('work', { timeout: 2 * RUN_MAX_MS }, () => {
       jobs: { started: 2, completed: 1, failed: 1, retried: 0 },
     })
     expect(code).toBe(0)
+  })
+
+  test('O3 its port answers while it works and while it drains', async () => {
+    const work = node([main, 'work', '--json', '--verbose', '--metrics-port', '0'], project(), { SLOW_MS: '3000' })
+    await work.said('"message":"slow started"')
+    const url = /"url":"([^"]+)"/.exec(work.err())?.[1] ?? ''
+    const statusOf = async (path: string): Promise<number> => (await fetch(`${url}${path}`)).status
+    await expect.poll(() => statusOf('/ready'), { timeout: RUN_MAX_MS }).toBe(200)
+    work.child.kill('SIGTERM')
+    await expect.poll(() => statusOf('/ready'), { timeout: RUN_MAX_MS, interval: 10 }).toBe(503)
+    expect(await statusOf('/live')).toBe(200)
+    expect((await work.done).code).toBe(0)
+    await expect(fetch(`${url}/live`)).rejects.toThrow(/fetch failed/)
   })
 
   test('a second signal ends it at once with 130', async () => {

@@ -24,7 +24,8 @@ const LIST_TIMEOUT_MS = 10_000
 
 export function postgresQuery(store: PostgresStore): JobQuery {
   const get = prepared(store, 'query.get', `select ${RECORD_COLUMNS} from millrace.records_of($1) r`)
-  const counts = reporting(store, 'query.counts', COUNTS_SQL)
+  const counts = reporting(store, 'query.counts', countsSql('all'))
+  const countsOfOne = reporting(store, 'query.counts', countsSql('one'))
   const attempts = reporting(store, 'query.attempts', ATTEMPTS_SQL)
   const logs = reporting(
     store,
@@ -50,7 +51,7 @@ export function postgresQuery(store: PostgresStore): JobQuery {
       return { items: items.slice(0, limit), nextCursor: items[limit - 1]!.id }
     },
     async counts(queue) {
-      return (await counts(queue ?? null)).map(parseCounts)
+      return (await (queue === undefined ? counts() : countsOfOne(queue))).map(parseCounts)
     },
     async attempts(id) {
       return (await attempts(id)).map((row) => parseAttempt(row, id))
@@ -145,19 +146,23 @@ function sourcesOf(statuses: readonly JobStatus[]): string {
   return sources.length === 0 ? 'select id from millrace.ready where false' : sources.join(' union all ')
 }
 
-const COUNTS_SQL = `
+/** Of all queues in one pass, or of one of them alone: a scaler that asks for a small queue does not pay for a deep one. */
+function countsSql(which: 'all' | 'one'): string {
+  const own = which === 'all' ? 'true' : 'r.queue_id = (select q.id from millrace.job_queues q where q.name = $1)'
+  return `
   with live as (
-    select r.queue_id, 'queued' as status, count(*) as n, min(r.ready_at) as oldest from millrace.ready r group by 1
-    union all select s.queue_id, 'scheduled', count(*), null from millrace.scheduled s group by 1
-    union all select b.queue_id, 'blocked', count(*), null from millrace.blocked b group by 1
-    union all select r.queue_id, 'running', count(*), null from millrace.running r where r.worker_no <> 0 group by 1
-    union all select r.queue_id, 'dispatched', count(*), min(r.ready_at) from millrace.running r where r.worker_no = 0 group by 1
-    union all select c.queue_id, case c.ended when 1 then 'completed' when 2 then 'failed' else 'cancelled' end, sum(c.n), null
-      from millrace.final_counts c group by 1, 2
+    select r.queue_id, 'queued' as status, count(*) as n, min(r.ready_at) as oldest from millrace.ready r where ${own} group by 1
+    union all select r.queue_id, 'scheduled', count(*), null from millrace.scheduled r where ${own} group by 1
+    union all select r.queue_id, 'blocked', count(*), null from millrace.blocked r where ${own} group by 1
+    union all select r.queue_id, 'running', count(*), null from millrace.running r where r.worker_no <> 0 and ${own} group by 1
+    union all select r.queue_id, 'dispatched', count(*), min(r.ready_at) from millrace.running r where r.worker_no = 0 and ${own} group by 1
+    union all select r.queue_id, case r.ended when 1 then 'completed' when 2 then 'failed' else 'cancelled' end, sum(r.n), null
+      from millrace.final_counts r where ${own} group by 1, 2
   )
   select q.name, coalesce(json_object_agg(l.status, l.n) filter (where l.status is not null), '{}')::text, millrace.ms_of(min(l.oldest))
   from millrace.job_queues q left join live l on l.queue_id = q.id
-  where $1::text is null or q.name = $1 group by q.id, q.name order by q.id`
+  where ${which === 'all' ? 'true' : 'q.name = $1'} group by q.id, q.name order by q.id`
+}
 
 function parseCounts(row: Row): QueueCounts {
   const found = JSON.parse(row[1] ?? '{}') as Partial<Record<JobStatus, number>> // by the words above
