@@ -5,6 +5,7 @@
 // that they were. A leader that dies in between leaves a state that owes something, and the next one enqueues it again:
 // the unique key of the job makes that one delivery within an hour, and `dedupeKey` tells a receiver of anything later. So
 // every notice is told at least once, and twice only if a receiver answered and the answer was lost.
+import { hasLaneLimit } from '../core/alert-options.ts'
 import { evaluate } from '../core/alerting.ts'
 import type { AlertState, Notice, Rule } from '../core/alerting.ts'
 import { DIRECT_RULES } from '../core/alert-rules.ts'
@@ -58,6 +59,7 @@ export function createAlerting(parts: AlertingParts): Service {
     runtime,
     connections,
     kinds: plan.kinds,
+    wantsLanes: (queue) => hasLaneLimit(rules, queue),
     notes,
     ...(pools !== undefined && { pools }),
   })

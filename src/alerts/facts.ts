@@ -9,7 +9,7 @@ import { boundedBackend } from '../client/bounded-backend.ts'
 import { bounded } from '../runtime/bounded.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { isDispatching } from '../store/diagnosis.ts'
-import type { QueueCounts } from '../store/job-query.ts'
+import type { LaneDepths, QueueCounts } from '../store/job-query.ts'
 import type { Backend } from '../store/ports.ts'
 import type { QueueRecord } from '../store/queue-store.ts'
 import type { WorkerRecord } from '../store/worker-store.ts'
@@ -18,6 +18,8 @@ import { readServers } from './servers.ts'
 
 /** How many dead letters of a kind are counted. */
 const KIND_PAGE = 100
+/** A question each. */
+const LANES_ASKED_MAX = 100
 const READ_MAX_MS = 10_000
 
 export interface FactsParts {
@@ -25,6 +27,8 @@ export interface FactsParts {
   readonly connections: Readonly<Record<string, Backend>>
   /** Kinds of job whose failures somebody wants to know. */
   readonly kinds: readonly string[]
+  /** Whether somebody wants to know the lanes of this queue. */
+  readonly wantsLanes: (queue: string) => boolean
   readonly notes: AlertNotes
   /** Of all supervisors; absent: there are none. */
   readonly pools?: () => Promise<readonly PoolFacts[]>
@@ -36,10 +40,11 @@ export interface FactsReader {
   forget(): void
 }
 
-export function createFactsReader({ runtime, connections, kinds, notes, pools }: FactsParts): FactsReader {
+export function createFactsReader(parts: FactsParts): FactsReader {
+  const { runtime, connections, pools } = parts
   const { clock, logger } = runtime
   const readers = Object.entries(connections).map(([name, backend]) =>
-    createStoreReader(runtime, name, boundedBackend(backend, clock, READ_MAX_MS), kinds, notes),
+    createStoreReader(parts, name, boundedBackend(backend, clock, READ_MAX_MS)),
   )
   return {
     forget() {
@@ -65,11 +70,9 @@ interface StoreLook {
 }
 
 function createStoreReader(
-  runtime: Runtime,
+  { runtime, kinds, notes, wantsLanes }: FactsParts,
   connection: string,
   backend: Backend,
-  kinds: readonly string[],
-  notes: AlertNotes,
 ): { read(): Promise<StoreLook>; forget(): void } {
   const { clock, logger } = runtime
   let trends: ReadonlyMap<string, Trend> | null = null
@@ -95,6 +98,7 @@ function createStoreReader(
     const paused = new Map(records.map((queue) => [queue.name, queue.paused]))
     const live = workers?.filter((worker) => isLive(worker, nowMs)) ?? null
     const next = new Map<string, Trend>()
+    const lanes = await lanesOf(counts)
     let isNews = false
     const facts = counts.slice(0, LIMITS.alertQueuesMax).map((one): QueueFacts => {
       const { queued, dispatched, running, completed, failed, cancelled } = one.counts
@@ -108,7 +112,7 @@ function createStoreReader(
         queue: one.queue,
         paused: paused.get(one.queue) ?? false,
         ready,
-        lanes: null,
+        lanes: lanes.get(one.queue) ?? null,
         running,
         oldestReadyMs: oldestReadyAtMs === null ? null : Math.max(0, nowMs - oldestReadyAtMs),
         workers: live?.filter(({ queues }) => queues.includes(one.queue)).length ?? null,
@@ -121,6 +125,16 @@ function createStoreReader(
     // For the next leader; without it he begins to count anew.
     if (isNews) await notes.writeTrends(connection, next).catch(() => undefined)
     return facts
+  }
+
+  async function lanesOf(counts: readonly QueueCounts[]): Promise<ReadonlyMap<string, LaneDepths>> {
+    const found = new Map<string, LaneDepths>()
+    const wanted = counts.filter(({ queue }) => wantsLanes(queue)).slice(0, LANES_ASKED_MAX)
+    for (const { queue } of wanted) {
+      const depths = (await orNull(backend.query.lanes?.(queue) ?? Promise.resolve(null))) ?? null
+      if (depths !== null) found.set(queue, depths)
+    }
+    return found
   }
 
   return {

@@ -12,7 +12,8 @@ import type { Notice } from '../core/alerting.ts'
 import { ALERT_QUEUE } from '../core/alert-rules.ts'
 import { DEFAULTS } from '../core/limits.ts'
 import { fixed } from '../core/retry.ts'
-import type { Runtime } from '../runtime/runtime.ts'
+import { logEntryOf } from './alert-notes.ts'
+import type { AlertNotes } from './alert-notes.ts'
 import type { AlertPlan } from './options.ts'
 import { createPost } from './post.ts'
 import type { Post } from './post.ts'
@@ -32,7 +33,12 @@ const RUN_MAX_MS = 3 * 60_000
 const UNIQUE_MS = 60 * 60_000
 const PRIORITIES = { critical: 'critical', warning: 'high', info: 'normal' } as const
 
-export function createNotifyJob(plan: AlertPlan, parts: SinkParts): NotifyJob {
+export interface NotifyParts extends SinkParts {
+  /** Writes down what could not be delivered, for `millrace alerts ls --all`; best effort. */
+  readonly notes?: Pick<AlertNotes, 'record'>
+}
+
+export function createNotifyJob(plan: AlertPlan, parts: NotifyParts): NotifyJob {
   const post = createPost(plan, parts)
   return defineJob({
     name: NOTIFY_JOB,
@@ -46,7 +52,7 @@ export function createNotifyJob(plan: AlertPlan, parts: SinkParts): NotifyJob {
     },
     group: ({ sink, notice }: NotifyInput) => `${sink} ${notice.key}`.slice(0, 200),
     classify: verdictOf,
-    run: async ({ input }: RunContext<NotifyInput>) => ({ reply: await deliver(post, input, parts.runtime) }),
+    run: async (context: RunContext<NotifyInput>) => ({ reply: await deliver(post, context, parts) }),
   })
 }
 
@@ -55,7 +61,11 @@ export function notifyOptions({ notice }: NotifyInput) {
   return { priority: PRIORITIES[notice.severity] }
 }
 
-async function deliver(post: Post, input: NotifyInput, { logger }: Runtime): Promise<string> {
+async function deliver(
+  post: Post,
+  { input, willRetry }: RunContext<NotifyInput>,
+  { runtime, notes }: NotifyParts,
+): Promise<string> {
   const sink: unknown = readField(input, 'sink')
   if (typeof sink !== 'string' || typeof readField(readField(input, 'notice'), 'incident') !== 'string') {
     throw new MillraceError('NOTICE_REFUSED', 'this is no notice of an alert')
@@ -63,7 +73,13 @@ async function deliver(post: Post, input: NotifyInput, { logger }: Runtime): Pro
   try {
     return await post.send(sink, input.notice)
   } catch (error) {
-    logger.warn({ sink, incident: input.notice.incident, error: messageOf(error) }, 'a notice was not delivered')
+    const message = messageOf(error)
+    const isOver = !willRetry || verdictOf(error)?.retry === 'never'
+    const facts = { sink, incident: input.notice.incident, error: message }
+    runtime.logger[isOver ? 'error' : 'warn'](facts, `a notice was not delivered${isOver ? ', and is given up' : ''}`)
+    const entry = { ...logEntryOf(input.notice), atMs: runtime.clock.nowMs(), undelivered: { sink, error: message } }
+    // What went wrong first is what is to be told.
+    if (isOver) await notes?.record(entry).catch(() => undefined)
     throw error
   }
 }

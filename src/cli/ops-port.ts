@@ -17,11 +17,18 @@ export interface HttpFlags {
   readonly metricsHost?: string
 }
 
+export function flaggedHttp({ metricsPort, metricsHost }: HttpFlags): Partial<HttpOptions> {
+  return {
+    ...(metricsPort !== undefined && { port: metricsPort }),
+    ...(metricsHost !== undefined && { host: metricsHost }),
+  }
+}
+
 export interface OpsPort {
   start(): Promise<void>
   stop(): Promise<void>
   /** What it answers from, once there is one. */
-  attach(mill: Millrace): void
+  attach(mill: Millrace, metricsText?: () => Promise<string>): void
   state(state: 'working' | 'draining'): void
 }
 
@@ -32,24 +39,25 @@ export interface OpsPortOptions {
   readonly log: Logger
 }
 
-/** A flag goes before the configuration. The token is never a flag: others can read those. */
+/** What is asked for goes before the configuration. The token is never a flag: others can read those. */
 export function httpOf(
   configured: HttpOptions | undefined,
-  { metricsPort, metricsHost }: HttpFlags,
+  asked: Partial<HttpOptions>,
   env: CliIo['env'],
 ): HttpOptions | undefined {
-  const port = metricsPort ?? configured?.port
+  const port = asked.port ?? configured?.port
   if (port === undefined) {
-    if (metricsHost === undefined) return undefined
+    if (asked.host === undefined) return undefined
     throw new MillraceError('INVALID_OPTION', '--metrics-host needs a port: add --metrics-port, such as 9464')
   }
-  const host = metricsHost ?? configured?.host
-  const token = configured?.token ?? (env['MILLRACE_HTTP_TOKEN'] || undefined)
+  const host = asked.host ?? configured?.host
+  const token = asked.token ?? configured?.token ?? (env['MILLRACE_HTTP_TOKEN'] || undefined)
   return { ...configured, port, ...(host !== undefined && { host }), ...(token !== undefined && { token }) }
 }
 
 export function createOpsPort({ http, clock, log }: OpsPortOptions): OpsPort {
   let mill: Millrace | undefined
+  let metricsText = (): Promise<string> => started().metrics.text()
   let state: 'starting' | 'working' | 'draining' = 'starting'
 
   function started(): Millrace {
@@ -61,6 +69,7 @@ export function createOpsPort({ http, clock, log }: OpsPortOptions): OpsPort {
     started().health.answers(),
   )
   const sources: OpsSources = {
+    metricsText: async () => metricsText(),
     health: async () => started().health.report(),
     // A drain is told at once; the store is asked once a second.
     ready: async () => state === 'working' && (await answers()),
@@ -74,7 +83,10 @@ export function createOpsPort({ http, clock, log }: OpsPortOptions): OpsPort {
       if (server !== undefined) log.info({ url: server.url }, 'health, metrics and scale signals are served')
     },
     stop: async () => server?.stop(),
-    attach: (opened) => void (mill = opened),
+    attach(opened, text) {
+      mill = opened
+      if (text !== undefined) metricsText = text
+    },
     state: (now) => void (state = now),
   }
 }

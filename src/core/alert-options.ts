@@ -9,6 +9,7 @@ import { parseDuration } from './duration.ts'
 import type { Duration } from './duration.ts'
 import { LIMITS } from './limits.ts'
 import { checkInteger, checkKnownOptions, checkName, invalidOption } from './names.ts'
+import { LANES } from './priority.ts'
 
 /** Which limits a rule has: docs/alerts.md. Counts are whole numbers, durations `'5m'`, shares `0.8`. */
 export interface RuleOptions {
@@ -88,6 +89,12 @@ export function watchedKinds(options: RulesOptions): readonly string[] {
   const rule = options['kind-failed']
   if (rule === undefined || rule === false) return []
   return Object.entries(rule.kinds ?? {}).flatMap(([kind, own]) => (own === false ? [] : [kind]))
+}
+
+/** Does a lane of this queue have a limit of its own? Then its lanes are counted. */
+export function hasLaneLimit(rules: readonly Rule[], queue: string): boolean {
+  const limits = rules.find(({ name }) => name === ('depth' satisfies RuleName))?.termsOf(queue)?.limits ?? {}
+  return LANES.some((lane) => (limits[lane] ?? null) !== null)
 }
 
 /** The option that holds terms for single ones, by what a rule is about. */

@@ -8,6 +8,8 @@ export interface JobQuery {
   /** Newest first. */
   list(filter: JobFilter, page: PageRequest): Promise<Page<StoredJob>>
   counts(queue?: string): Promise<readonly QueueCounts[]>
+  /** Jobs of a queue that could start now, by lane: high, normal, low. About right is enough. */
+  lanes?(queue: string): Promise<LaneDepths>
   /** The audit trail, oldest first; a running attempt is the last row. */
   attempts(id: JobId): Promise<readonly AttemptRow[]>
   logs(id: JobId): Promise<readonly LogLine[]>
@@ -46,6 +48,8 @@ export interface Page<Item> {
   /** Absent on the last page. */
   readonly nextCursor?: string
 }
+
+export type LaneDepths = readonly [high: number, normal: number, low: number]
 
 export interface QueueCounts {
   readonly queue: string

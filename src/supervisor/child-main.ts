@@ -65,6 +65,7 @@ async function work(orders: ChildOrders, io: Pick<CliIo, 'cwd' | 'env'>, log: Lo
   try {
     return await runChild({
       mill: opened.mill,
+      metrics: () => opened.mill.metrics.snapshot(),
       clock,
       meter,
       control,

@@ -1,9 +1,17 @@
 // A supervisor over a configuration file: what `millrace supervise` runs, and what a program of your own may run instead.
 import { hostname } from 'node:os'
+import { createAlertNotes } from '../alerts/alert-notes.ts'
+import type { AlertNotes } from '../alerts/alert-notes.ts'
+import { createNotifyJob } from '../alerts/notify-job.ts'
+import { checkAlerts } from '../alerts/options.ts'
+import type { AlertOptions } from '../alerts/options.ts'
+import type { Settings } from '../cli/settings.ts'
+import type { AnyJob } from '../core/definition.ts'
 import type { Duration } from '../core/duration.ts'
 import { parseDuration } from '../core/duration.ts'
 import { MillraceError } from '../core/errors.ts'
 import { checkKnownOptions } from '../core/names.ts'
+import type { HttpOptions } from '../http/http-options.ts'
 import type { Millrace } from '../millrace.ts'
 import { jsonLogger } from '../runtime/logger.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -20,6 +28,8 @@ import { checkSupervise } from './options.ts'
 import type { SuperviseConfig } from './options.ts'
 import { checkPools } from './pool-options.ts'
 import type { PoolConfig } from './pool-options.ts'
+import type { Alerts } from './seeing.ts'
+import { alertingOf, metricsTextOf, ownWorkOf } from './seeing.ts'
 import { Supervisor } from './supervisor.ts'
 
 export interface SupervisorOptions {
@@ -33,6 +43,10 @@ export interface SupervisorOptions {
   readonly pools?: Readonly<Record<string, PoolConfig>>
   readonly supervise?: SuperviseConfig
   readonly autoscale?: AutoscaleOptions | false
+  /** False: nobody looks for alerts here. Default: the usual rules, told to the log. */
+  readonly alerts?: AlertOptions | false
+  /** Where health, metrics and scale signals are served; before what the configuration says. */
+  readonly http?: Partial<HttpOptions>
   /** Started before the first process and stopped after the last one. */
   readonly services?: readonly SupervisorService[]
   /** Default: lines of JSON on stderr. */
@@ -85,6 +99,8 @@ const OPTIONS = [
   'pools',
   'supervise',
   'autoscale',
+  'alerts',
+  'http',
   'services',
   'logger',
   'json',
@@ -95,10 +111,11 @@ const OPTIONS = [
 export async function createSupervisor(options: SupervisorOptions = {}): Promise<RunningSupervisor> {
   checkKnownOptions(options, OPTIONS, 'createSupervisor')
   // Not with the library: every job file imports that.
-  const [{ readSettings }, { openMill }, { startEmbedded }] = await Promise.all([
+  const [{ readSettings }, { openMill }, { startEmbedded }, { createOpsPort, httpOf }] = await Promise.all([
     import('../cli/settings.ts'),
     import('../cli/session.ts'),
     import('../cli/servers.ts'),
+    import('../cli/ops-port.ts'),
   ])
   const {
     cwd = process.cwd(),
@@ -127,12 +144,18 @@ export async function createSupervisor(options: SupervisorOptions = {}): Promise
     ...(concurrency !== undefined && { concurrency }),
     ...(timeout !== undefined && { timeout }),
   })
-  const opened = await openMill({ startEmbedded }, settings, { logger })
+  const runtime = createRuntime({ logger })
+  const alerts = alertsOf(options.alerts ?? settings.alerts, runtime, () => opened.connections['default'])
+  const port = createOpsPort({
+    http: httpOf(settings.http, options.http ?? {}, io.env),
+    clock: runtime.clock,
+    log: logger,
+  })
+  const opened = await openMill({ startEmbedded }, withJob(settings, alerts?.job), { logger })
   const { mill, connections } = opened
   let closing: Promise<void> | undefined
   const close = (): Promise<void> => (closing ??= opened.stop())
   try {
-    const runtime = createRuntime({ logger })
     const maintenance = settings.options.maintenance ?? true
     const supervisor = new Supervisor({
       ...times,
@@ -147,15 +170,21 @@ export async function createSupervisor(options: SupervisorOptions = {}): Promise
     })
     const running = face(supervisor)
     const context = { supervisor: running, mill, connections, runtime }
+    port.attach(mill, metricsTextOf(mill, running))
+    const hasTasks = settings.options.tasks !== undefined
     const services: Service[] = [
       { start: () => Promise.resolve(), stop: close },
+      port,
       ...(maintenance ? [maintenanceOf(mill, ttl)] : []),
       ...(autoscale === false ? [] : [autoscalerOf(connections, runtime, autoscale, times.processesMax)]),
+      ...(alerts === undefined ? [] : [alertingOf(context, alerts, supervisor.id)]),
+      ...(alerts === undefined && !hasTasks ? [] : [ownWorkOf(mill, hasTasks)]),
     ]
     for (const service of options.services ?? []) {
       services.push(typeof service === 'function' ? await service(context) : service)
     }
     await supervisor.start(services)
+    port.state('working')
     const facts = { supervisor: supervisor.id, pools: pools.map(({ name }) => name), store: settings.store.shown }
     logger.info({ ...facts, signed: secret !== undefined }, 'supervisor started')
     return running
@@ -163,6 +192,26 @@ export async function createSupervisor(options: SupervisorOptions = {}): Promise
     await close().catch(() => undefined)
     throw error
   }
+}
+
+/** The store is asked for when a notice is given up: by then it is open. */
+function alertsOf(
+  options: AlertOptions | false | undefined,
+  runtime: Runtime,
+  store: () => Backend | undefined,
+): Alerts | undefined {
+  if (options === false) return undefined
+  const plan = checkAlerts(options)
+  const record: AlertNotes['record'] = async (entry) => {
+    const notes = store()?.notes
+    if (notes !== undefined) await createAlertNotes(notes).record(entry)
+  }
+  return { plan, job: createNotifyJob(plan, { runtime, notes: { record } }) }
+}
+
+function withJob(settings: Settings, job: AnyJob | undefined): Settings {
+  if (job === undefined) return settings
+  return { ...settings, options: { ...settings.options, jobs: [...settings.options.jobs, job] } }
 }
 
 function maintenanceOf(mill: Millrace, ttl: Duration | undefined): Service {

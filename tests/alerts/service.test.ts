@@ -243,6 +243,41 @@ test('O2 facts that are missing neither fire nor recover anything', async () => 
   expect(world.words()).toEqual(['firing depth:mail', 'recovered depth:mail'])
 })
 
+test('O2 a notice that is given up is in the log of the alerts', async () => {
+  const world = alertWorld()
+  const mill = await producer(world)
+  const send = (): never => {
+    throw new Error('the fax has no paper')
+  }
+  await world.supervisor({ alerts: { ...SHALLOW, sinks: { fax: { type: 'custom', send } } } })
+  await fill(mill)
+  await world.clock.advance(15 * MINUTE_MS)
+  const log = await world.notes.log(0, 10)
+  expect(log).toMatchObject([
+    { key: 'depth:mail', undelivered: { sink: 'fax', error: 'the fax has no paper' } },
+    { key: 'depth:mail', kind: 'firing' },
+  ])
+  // Its dead letter is no reason for another alert.
+  expect([...(await world.notes.states()).keys()]).toEqual(['depth:mail'])
+})
+
+test('O2 lanes of a queue are looked at where one has a limit', async () => {
+  const world = alertWorld()
+  const mill = await producer(world)
+  await world.supervisor({
+    alerts: { rules: { depth: { queues: { mail: { low: 2 } } }, 'nothing-processing': false } },
+  })
+  await fill(mill)
+  await world.clock.advance(MINUTE_MS)
+  expect(world.words()).toEqual([])
+  await mill.enqueueMany(Array.from({ length: 3 }, () => [mail, undefined, { priority: 'low' }] as const))
+  await world.clock.advance(MINUTE_MS)
+  expect(world.words()).toEqual(['firing depth:mail/low'])
+  await empty(mill)
+  await world.clock.advance(3 * MINUTE_MS)
+  expect(world.words()).toEqual(['firing depth:mail/low', 'recovered depth:mail/low'])
+})
+
 test('O2 a notice that its receiver refuses for now is tried again by the queue, five minutes later', async () => {
   // The receiver is real, so requests take real time; the time between tries is virtual.
   const to = await httpReceiver((response, no) => void response.writeHead(no <= 2 ? 500 : 200).end())

@@ -80,7 +80,7 @@ export function alertWorld(servers?: () => readonly ServerState[]): AlertWorld {
       const runtime = createRuntime({ clock, logger, random: () => (random = (random + 0.37) % 1) })
       const sinks = alerts.sinks ?? { all: { type: 'custom', send: (notice) => void (isGone || told.push(notice)) } }
       const plan = checkAlerts({ ...alerts, sinks })
-      const notify = createNotifyJob(plan, { runtime })
+      const notify = createNotifyJob(plan, { runtime, notes: createAlertNotes(guarded.notes) })
       const mill = await createMillrace({ jobs: [notify, ...jobs], backend: guarded, runtime, logger, maintenance })
       if (works) await mill.work({ queues: ['millrace.alerts'], concurrency: 2 })
       const real = (input: NotifyInput) => mill.enqueue(notify, input, notifyOptions(input))

@@ -15,6 +15,14 @@ export function query({ test }: Setup): void {
     expect(await world.query.get([])).toEqual([])
   })
 
+  test('O2 ready jobs are counted by lane, in those that are configured', async (world) => {
+    await world.add({ priority: 1 }, { priority: 50 }, { priority: 51 }, { priority: 151 }, { delayMs: 5 })
+    expect(await world.query.lanes?.(QUEUE)).toEqual([2, 1, 1])
+    expect(await world.query.lanes?.('empty')).toEqual([0, 0, 0])
+    await (await world.worker()).claim(1)
+    expect(await world.query.lanes?.(QUEUE)).toEqual([1, 1, 1])
+  })
+
   test('J12 a listing is newest first and complete, page by page', async (world) => {
     const ids = [
       ...(await world.add(...Array.from({ length: 5 }, () => ({})))),

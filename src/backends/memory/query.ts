@@ -5,7 +5,8 @@ import { MillraceError } from '../../core/errors.ts'
 import type { AttemptRow, JobStatus } from '../../core/job.ts'
 import type { Json } from '../../core/json.ts'
 import { LIMITS } from '../../core/limits.ts'
-import type { JobFilter, JobQuery, Page, PageRequest, QueueCounts } from '../../store/job-query.ts'
+import { laneOf } from '../../core/priority.ts'
+import type { JobFilter, JobQuery, LaneDepths, Page, PageRequest, QueueCounts } from '../../store/job-query.ts'
 import type { StoredJob } from '../../core/job.ts'
 import { snapshot } from './record.ts'
 import type { JobRecord } from './record.ts'
@@ -22,6 +23,7 @@ export function memoryQuery(world: World): JobQuery {
       ),
     list: (filter, page) => world.run(() => listJobs(world, filter, page)),
     counts: (queue) => world.run(() => countJobs(world, queue)),
+    lanes: (queue) => world.run(() => countLanes(world, queue)),
     attempts: (id) => world.run(() => attemptsOf(world.jobs.get(id))),
     logs: (id) => world.run(() => [...(world.jobs.get(id)?.logs ?? [])]),
   }
@@ -88,6 +90,17 @@ function payloadHas(payload: string, { path, equals }: NonNullable<JobFilter['pa
     at = (at as Readonly<Record<string, Json>>)[part] ?? null
   }
   return JSON.stringify(at) === JSON.stringify(equals)
+}
+
+function countLanes(world: World, queue: string): LaneDepths {
+  const depths: [number, number, number] = [0, 0, 0]
+  const lanes = world.queues.get(queue)?.config.lanes
+  if (lanes === undefined) return depths
+  for (const record of world.jobs.values()) {
+    const isReady = record.status === 'queued' || record.status === 'dispatched'
+    if (record.queue === queue && isReady) depths[laneOf(record.priority, lanes)] += 1
+  }
+  return depths
 }
 
 function countJobs(world: World, only: string | undefined): readonly QueueCounts[] {

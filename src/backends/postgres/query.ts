@@ -26,6 +26,7 @@ export function postgresQuery(store: PostgresStore): JobQuery {
   const get = prepared(store, 'query.get', `select ${RECORD_COLUMNS} from millrace.records_of($1) r`)
   const counts = reporting(store, 'query.counts', countsSql('all'))
   const countsOfOne = reporting(store, 'query.counts', countsSql('one'))
+  const lanes = reporting(store, 'query.lanes', LANES_SQL)
   const attempts = reporting(store, 'query.attempts', ATTEMPTS_SQL)
   const logs = reporting(
     store,
@@ -52,6 +53,10 @@ export function postgresQuery(store: PostgresStore): JobQuery {
     },
     async counts(queue) {
       return (await (queue === undefined ? counts() : countsOfOne(queue))).map(parseCounts)
+    },
+    async lanes(queue) {
+      const [row] = await lanes(queue)
+      return [Number(row?.[0] ?? 0), Number(row?.[1] ?? 0), Number(row?.[2] ?? 0)]
     },
     async attempts(id) {
       return (await attempts(id)).map((row) => parseAttempt(row, id))
@@ -163,6 +168,15 @@ function countsSql(which: 'all' | 'one'): string {
   from millrace.job_queues q left join live l on l.queue_id = q.id
   where ${which === 'all' ? 'true' : 'q.name = $1'} group by q.id, q.name order by q.id`
 }
+
+const LANES_SQL = `
+  select count(*) filter (where w.priority <= q.lane_high_max),
+    count(*) filter (where w.priority > q.lane_high_max and w.priority <= q.lane_normal_max),
+    count(*) filter (where w.priority > q.lane_normal_max)
+  from millrace.job_queues q cross join lateral (
+    select r.priority from millrace.ready r where r.queue_id = q.id
+    union all select r.priority from millrace.running r where r.queue_id = q.id and r.worker_no = 0) w
+  where q.name = $1`
 
 function parseCounts(row: Row): QueueCounts {
   const found = JSON.parse(row[1] ?? '{}') as Partial<Record<JobStatus, number>> // by the words above

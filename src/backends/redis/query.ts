@@ -52,6 +52,14 @@ export function redisQuery(store: RedisStore): JobQuery {
       const rows = await Promise.all(names.map((name) => counts(name, [name, LANE_LOOK_MAX, ...JOB_STATUSES])))
       return rows.flatMap((row, index) => (row === null ? [] : [parseCounts(names[index]!, row as readonly string[])])) // as queue-counts.lua answers
     },
+    async lanes(queue) {
+      const depth = async (lane: string): Promise<number> => {
+        // Entries wait in the second list after a change of lanes.
+        const parts = [lane, `${lane}:old`].map((part) => store.link.command('LLEN', store.keys.queue(queue, part)))
+        return (await Promise.all(parts)).reduce<number>((sum, length) => sum + Number(length), 0)
+      }
+      return [await depth('high'), await depth('normal'), await depth('low')]
+    },
     async attempts(id) {
       const found = await trail(id, 'attempts')
       return found === null ? [] : attemptsOf(...found)

@@ -172,9 +172,14 @@ function logTable(log: readonly AlertLogEntry[], out: Output): string {
       { title: 'AT', of: ({ atMs }) => out.time(atMs) },
       { title: 'ALERT', of: ({ key }) => key },
       { title: 'SEVERITY', of: ({ severity }) => severity },
-      { title: 'HAPPENED', of: ({ kind, quiet }) => (quiet ? `${kind}, not told` : kind) },
+      { title: 'HAPPENED', of: happened },
       { title: 'WHAT', of: ({ text, note }) => (note === null ? text : `${text} (${note})`), flex: true },
     ],
     log,
   )
+}
+
+function happened({ kind, quiet, undelivered }: AlertLogEntry): string {
+  if (undelivered !== undefined) return `${kind}, not delivered to ${undelivered.sink}: ${undelivered.error}`
+  return quiet ? `${kind}, not told` : kind
 }

@@ -15,9 +15,11 @@ import type { ExitCode } from '../exit-codes.ts'
 import type { CliIo } from '../io.ts'
 import { createLogLines } from '../log-lines.ts'
 import { outputOf } from '../session.ts'
+import { flaggedHttp } from '../ops-port.ts'
+import type { HttpFlags } from '../ops-port.ts'
 import type { GlobalFlags } from '../settings.ts'
 
-interface SuperviseFlags extends GlobalFlags {
+interface SuperviseFlags extends GlobalFlags, HttpFlags {
   readonly queue?: readonly string[]
   readonly processes?: number
   readonly concurrency?: number
@@ -53,6 +55,12 @@ export function addSupervise(program: Command, cli: Cli): void {
       '--deadline <time>',
       `how long running jobs may go on after a stop was asked for, before they are given back; default ${formatDuration(DEFAULTS.supervisorDrainMs)}`,
     )
+    .option(
+      '--metrics-port <port>',
+      'serve health, metrics of all processes and scale signals over HTTP here; 0: any free port; default: http.port of the configuration, else none',
+      wholeNumber(0, 65_535),
+    )
+    .option('--metrics-host <host>', 'the address of that port; default 127.0.0.1, which nobody else can reach')
     .option('-v, --verbose', 'one line per job; otherwise only for those that fail')
   teach(command, {
     examples: [
@@ -75,6 +83,7 @@ export function addSupervise(program: Command, cli: Cli): void {
       json: out.json,
       verbose,
       ...(pools !== undefined && { pools }),
+      http: flaggedHttp(flags),
       ...(deadline !== undefined && { supervise: { drainDeadline: deadline } }),
       ...(config !== undefined && { config }),
       ...(postgres !== undefined && { postgres }),

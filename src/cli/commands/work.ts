@@ -7,7 +7,7 @@ import type { WorkOptions } from '../../works.ts'
 import { list, runs, teach, wholeNumber } from '../command.ts'
 import type { Cli } from '../command.ts'
 import { createLogLines } from '../log-lines.ts'
-import { createOpsPort, httpOf } from '../ops-port.ts'
+import { createOpsPort, flaggedHttp, httpOf } from '../ops-port.ts'
 import type { HttpFlags } from '../ops-port.ts'
 import { openMill, outputOf } from '../session.ts'
 import { readSettings } from '../settings.ts'
@@ -63,7 +63,7 @@ export function addWork(program: Command, cli: Cli): void {
     const log = createLogLines(io, { json: out.json, level: 'info', clock })
     const deadlineMs = deadlineOf(flags)
     const work = workOf(asked.work, flags)
-    const ops = createOpsPort({ http: httpOf(asked.http, flags, io.env), clock, log })
+    const ops = createOpsPort({ http: httpOf(asked.http, flaggedHttp(flags), io.env), clock, log })
     await ops.start()
     const opened = await openMill(cli.parts, asked, { logger: log }).catch(async (error: unknown) => {
       await ops.stop()
