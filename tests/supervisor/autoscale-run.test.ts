@@ -114,7 +114,9 @@ test('P2 a burst grows a pool from 1 to its maximum and it shrinks again, with e
   await clock.advance('5m')
 
   const events = (await readScalingHistory(backend.notes, { nowMs: clock.nowMs() })).toReversed()
-  process.stdout.write(`${events.map((event) => `${new Date(event.atMs).toISOString().slice(14, 19)} ${sentenceOf(event)}`).join('\n')}\n`)
+  process.stdout.write(
+    `${events.map((event) => `${new Date(event.atMs).toISOString().slice(14, 19)} ${sentenceOf(event)}`).join('\n')}\n`,
+  )
   expect(done).toBe(JOBS)
   expect(events.map(({ from, to }) => `${from}→${to}`)).toEqual([
     '1→3',
