@@ -49,6 +49,7 @@ export class Pool {
   readonly #leaving = new Set<Child>()
   readonly #kills: number[] = []
   readonly #waiting = new Set<() => void>()
+  #rolling: Promise<unknown> = Promise.resolve()
   #serial = 0
   #isQuiet = false
   #isStopping = false
@@ -92,14 +93,15 @@ export class Pool {
     }
   }
 
-  setWanted(wanted: number): void {
+  /** Those that are too many have until the deadline; null: as long as their jobs need. */
+  setWanted(wanted: number, deadlineMs: number | null = null): void {
     if (this.#isStopping) return
     while (this.#places.length < wanted) {
       const place: Place = { child: null, successor: null, shortLives: 0, isCrashLoop: false, timer: undefined }
       this.#places.push(place)
       this.#fill(place)
     }
-    while (this.#places.length > wanted) this.#dissolve(this.#leastUsed(), 'scaled down', null)
+    while (this.#places.length > wanted) this.#dissolve(this.#leastUsed(), 'scaled down', deadlineMs)
     this.#judgeLoop()
   }
 
@@ -119,28 +121,11 @@ export class Pool {
   }
 
   /** One after the other: the next successor is started when this one works. Answers how many were replaced. */
-  async restart(reason: string, deadlineMs: number, id?: string): Promise<number> {
-    const meant = this.#places.filter(({ child }) => id === undefined || child?.id === id)
-    let replaced = 0
-    for (const place of meant) {
-      await this.#until(() => this.#leaving.size < leavingMax(this.wanted) || this.#isStopping)
-      if (this.#isStopping || !this.#places.includes(place)) continue
-      if (place.child === null || place.successor !== null || place.child.leaving !== undefined) {
-        // It is being replaced already, and by the code of today.
-        if (place.child === null) this.#fill(place)
-        continue
-      }
-      if (!(await this.#replace(place, reason, deadlineMs))) {
-        if (this.#isStopping) return replaced
-        const facts = { pool: this.name, child: place.child?.id, replaced, of: meant.length }
-        this.#options.runtime.logger.error(facts, 'restart given up: the new process did not begin to work')
-        throw new Error(
-          `the new process of pool ${this.name} did not begin to work; ${replaced} of ${meant.length} were replaced`,
-        )
-      }
-      replaced += 1
-    }
-    return replaced
+  restart(reason: string, deadlineMs: number, id?: string): Promise<number> {
+    // Whoever asks a second time may have brought newer code: everything is replaced again.
+    const rolling = this.#rolling.then(() => this.#roll(reason, deadlineMs, id))
+    this.#rolling = rolling.catch(() => undefined)
+    return rolling
   }
 
   /** Every second: who is silent, who has had its time, who has made good. */
@@ -181,6 +166,31 @@ export class Pool {
     this.#isStopping = true
     for (const place of this.#places) place.timer?.cancel()
     for (const child of this.children) child.kill(reason)
+  }
+
+  async #roll(reason: string, deadlineMs: number, id: string | undefined): Promise<number> {
+    const meant = this.#places.filter(({ child }) => id === undefined || child?.id === id)
+    let replaced = 0
+    for (const place of meant) {
+      const isFree = (): boolean => this.#leaving.size < leavingMax(this.wanted) && place.successor === null
+      await this.#until(() => isFree() || this.#isStopping)
+      if (this.#isStopping) return replaced
+      if (!this.#places.includes(place)) continue
+      const { child } = place
+      if (child === null) this.#fill(place)
+      // One that leaves anyhow is followed by one with the code of today.
+      if (child === null || child.leaving !== undefined) continue
+      if (await this.#replace(place, reason, deadlineMs)) replaced += 1
+      else if (!this.#isStopping) {
+        const told = `${replaced} of ${meant.length} were replaced`
+        this.#options.runtime.logger.error(
+          { ...child.facts, replaced },
+          'restart given up: the new process did not begin to work',
+        )
+        throw new Error(`the new process of pool ${this.name} did not begin to work; ${told}`)
+      }
+    }
+    return replaced
   }
 
   #recycle(place: Place): void {
@@ -329,6 +339,7 @@ export class Pool {
     for (const child of [place.child, place.successor]) if (child !== null) this.#letGo(child, reason, deadlineMs)
     place.child = null
     place.successor = null
+    this.#tellWaiting()
   }
 
   #letGo(child: Child, reason: string, deadlineMs: number | null): void {

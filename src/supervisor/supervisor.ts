@@ -174,7 +174,7 @@ export class Supervisor {
   }
 
   /** By hand, which holds until somebody says `null`: then the plan of the autoscaler is followed again. */
-  scale(name: string, processes: number | null, reason = 'by hand'): void {
+  scale(name: string, processes: number | null, deadlineMs?: number): void {
     this.#refuseIfStopping()
     const pool = this.#pool(name)
     pool.isPinned = processes !== null
@@ -183,7 +183,12 @@ export class Supervisor {
       return
     }
     const room = this.#parts.processesMax - this.#wantedOfOthers(pool)
-    this.#resize(pool, checkInteger(processes, `processes of pool ${name}`, 0, Math.max(0, room)), reason)
+    this.#resize(
+      pool,
+      checkInteger(processes, `processes of pool ${name}`, 0, Math.max(0, room)),
+      'by hand',
+      deadlineMs,
+    )
   }
 
   /** Ends one process for good; its pool is one smaller. */
@@ -274,11 +279,11 @@ export class Supervisor {
     return FLEET_PERIOD_MS
   }
 
-  #resize(pool: Pool, to: number, reason: string): void {
+  #resize(pool: Pool, to: number, reason: string, deadlineMs?: number): void {
     const from = pool.wanted
     if (from === to) return
     this.#parts.runtime.logger.info({ pool: pool.name, from, to, reason }, 'pool is scaled')
-    pool.setWanted(to)
+    pool.setWanted(to, deadlineMs ?? null)
     this.#hub.emit('scaled', { pool: pool.name, from, to, reason })
   }
 
@@ -319,7 +324,7 @@ export class Supervisor {
           return `${child}: drains`
         }
         if (pool !== undefined) {
-          this.scale(pool, 0)
+          this.scale(pool, 0, deadlineMs ?? this.#pool(pool).settings.drainMs)
           return `pool ${pool}: drains`
         }
         // It is answered first: afterwards there is nobody who could.

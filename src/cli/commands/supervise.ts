@@ -82,8 +82,8 @@ export function addSupervise(program: Command, cli: Cli): void {
       ...(schema !== undefined && { schema }),
     })
     const code = await untilStopped(supervisor, io, log)
-    const { id: _, ...rest } = supervisor.status()
-    out.show({ supervisor: supervisor.id, startedAt: new Date(rest.startedAtMs) }, () => '')
+    const { id, startedAtMs } = supervisor.status()
+    out.show({ supervisor: id, startedAt: new Date(startedAtMs) }, () => '')
     return code
   })
 }
@@ -128,8 +128,10 @@ async function untilStopped(
     io.onControlSignal((signal) => {
       try {
         if (signal === 'SIGTSTP') supervisor.quiet()
-        else if (signal === 'SIGCONT') supervisor.resume()
-        else {
+        else if (signal === 'SIGCONT') {
+          // Also whoever was stopped by a debugger is continued.
+          if (supervisor.status().state === 'quiet') supervisor.resume()
+        } else {
           log.info({}, 'SIGHUP: processes are restarted one after the other')
           supervisor.restart().then(
             (replaced) => log.info({ replaced }, 'all processes are restarted'),

@@ -1,5 +1,5 @@
 // `millrace workers`: who works, and telling them what to do, on whatever host they are.
-import { userInfo } from 'node:os'
+import { hostname, userInfo } from 'node:os'
 import type { Command } from 'commander'
 import { InvalidArgumentError } from 'commander'
 import type { CommandArgs, CommandKind } from '../../core/command.ts'
@@ -285,8 +285,8 @@ function nameOf(target: Target): string {
 /** For the log. Some systems have no name for their user. */
 function actor(): string {
   try {
-    return userInfo().username || 'unknown'
+    return `${userInfo().username}@${hostname()}`.slice(0, LIMITS.keyCharsMax)
   } catch {
-    return 'unknown'
+    return hostname().slice(0, LIMITS.keyCharsMax)
   }
 }
