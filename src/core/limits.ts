@@ -210,6 +210,8 @@ export const SCALING = {
   /** Holding a longest wait: a step down must still be right with this much more load. */
   sloSlack: 0.2,
   sampleMs: 5_000,
+  /** A store that takes long to count is asked less often, and at least this often. */
+  sampleMaxMs: 20_000,
   smoothingMs: 15_000,
   /** Older metrics are none. */
   staleMs: 30_000,

@@ -90,7 +90,8 @@ export function createAutoscaler(parts: AutoscalerParts): Autoscaler {
     if (startedMs >= lead.nextLookMs) {
       lead.nextLookMs = startedMs + settings.intervalMs
       await look(lead)
-      lead.nextLookMs = Math.max(lead.nextLookMs, startedMs + LOOK_SHARE * (clock.monoMs() - startedMs))
+      const slowMs = Math.min(LOOK_SHARE * (clock.monoMs() - startedMs), SCALING.sampleMaxMs)
+      lead.nextLookMs = Math.max(lead.nextLookMs, startedMs + slowMs)
     }
     await call('writing history', lead.keeper.flush())
     return periodMs
@@ -110,7 +111,7 @@ export function createAutoscaler(parts: AutoscalerParts): Autoscaler {
     const [records, counts, queues, switches] = await call('looking at queues and workers', reads)
     const nowMs = own.time.nowMs()
     const monoMs = clock.monoMs()
-    const isFirst = monoMs - own.lookedMs > SCALING.staleMs / 2
+    const isFirst = monoMs - own.lookedMs > SCALING.staleMs
     own.lookedMs = monoMs
     const sight = fleetSight(
       records,

@@ -12,6 +12,7 @@ import { PLAN_SPACE } from './scaling-plan.ts'
 import type { StoreTime } from './store-time.ts'
 
 const HISTORY_READ = 200
+const HISTORY_READ_MS = 60 * 60_000
 const TRIM_EVERY = 100
 
 export interface PlanKeeperOptions {
@@ -49,13 +50,14 @@ export class PlanKeeper {
   static async takeOver(options: PlanKeeperOptions): Promise<PlanKeeper> {
     const { notes, time } = options
     const keeper = new PlanKeeper(options)
-    const events = await readScalingHistory(notes, { limit: HISTORY_READ, nowMs: time.nowMs() })
+    // For pools whose plan is gone; those that have one bring their steps along.
+    const nowMs = time.nowMs()
+    const events = await readScalingHistory(notes, { limit: HISTORY_READ, nowMs, sinceMs: nowMs - HISTORY_READ_MS })
     for (const { pool, action, atMs } of events.toReversed()) keeper.#addStep(pool, { action, atMs })
     for (const stored of await readPlans(notes, SCALING.poolsMax)) {
       keeper.#learn(stored)
       await keeper.#write({ ...stored.plan, term: options.term })
     }
-    await trimHistory(notes)
     return keeper
   }
 
@@ -88,8 +90,8 @@ export class PlanKeeper {
     for (const event of this.#unwritten.values()) {
       await writeEvent(notes, event)
       this.#unwritten.delete(event.id)
-      this.#written += 1
       if (this.#written % TRIM_EVERY === 0) await trimHistory(notes)
+      this.#written += 1
     }
   }
 

@@ -21,6 +21,8 @@ export interface HistoryQuery {
   readonly limit?: number
   readonly pool?: string
   readonly queue?: string
+  /** Nothing older; default: all that is kept. */
+  readonly sinceMs?: number
   /** Of the reader; only says where to begin looking. Default: now. */
   readonly nowMs?: number
 }
@@ -28,12 +30,14 @@ export interface HistoryQuery {
 export async function readScalingHistory(notes: NoteStore, query: HistoryQuery = {}): Promise<readonly ScaleEvent[]> {
   const { pool, queue, nowMs = systemClock.nowMs() } = query
   const limit = checkInteger(query.limit ?? 50, 'limit', 1, READ_MAX)
+  const fromMs = query.sinceMs ?? -Infinity
   let found: readonly ScaleEvent[] = []
   for (const windowMs of WINDOWS_MS) {
-    found = await newest(notes, windowMs === Infinity ? undefined : timeText(nowMs - windowMs), limit, (event) => {
+    const startMs = Math.max(fromMs, nowMs - windowMs)
+    found = await newest(notes, startMs === -Infinity ? undefined : timeText(startMs), limit, (event) => {
       return (pool === undefined || event.pool === pool) && (queue === undefined || event.queue === queue)
     })
-    if (found.length >= limit) break
+    if (found.length >= limit || startMs === fromMs) break
   }
   return found.toReversed()
 }

@@ -53,7 +53,7 @@ export function fleetSight(records: readonly SupervisorRecord[], known: readonly
       ),
       hosts: list.map(({ record, pool }) => hostOf(record, pool)),
       workers: list.flatMap(({ pool }) => pool.children.flatMap(workerOf)),
-      isFixed: list.every(({ pool }) => isFixed(pool)),
+      isFixed: list.every(({ pool: { min, max } }) => min >= max),
     }
   })
   const fixed = new Set(pools.filter(({ isFixed }) => isFixed).map(({ name }) => name))
@@ -121,16 +121,12 @@ function queuesOf(pools: readonly PoolStatus[], known: readonly string[]): reado
   return [...named].sort()
 }
 
-function isFixed({ min, max, pinned }: PoolStatus): boolean {
-  return pinned === true || min >= max
-}
-
 function hostOf(record: SupervisorRecord, pool: PoolStatus): PoolHost {
   return {
     id: record.id,
     // Where somebody has set the size by hand, that is what there is to share.
-    min: isFixed(pool) ? pool.wanted : pool.min,
-    max: isFixed(pool) ? pool.wanted : pool.max,
+    min: pool.pinned === true ? pool.wanted : pool.min,
+    max: pool.pinned === true ? pool.wanted : pool.max,
     wanted: pool.wanted,
     draining: pool.children.filter(({ state }) => state === 'draining').length,
     isStuck: record.state === 'quiet' || pool.state === 'crash-loop',

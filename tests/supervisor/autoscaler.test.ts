@@ -81,6 +81,17 @@ describe('steps', () => {
     expect(host.wanted()).toBeGreaterThan(1)
   })
 
+  test('P2 a store that takes long to count is asked less often, and is still followed', async () => {
+    const { fleet, host } = await setup({ cooldown: '10s' })
+    fleet.load.countMs = 4_000
+    Object.assign(fleet.load, BURST)
+    await fleet.clock.advance('3m')
+    expect(host.wanted()).toBeGreaterThan(3)
+    // The look that is under way ends before everything stops.
+    fleet.load.countMs = 0
+    await fleet.clock.advance('10s')
+  })
+
   test('P2 a function of the user that fails holds the size and is told once', async () => {
     const decide = () => {
       throw new Error('no idea')
@@ -152,6 +163,9 @@ describe('hosts', () => {
     Object.assign(fleet.load, { size: { a: 0, b: 0, c: 0 }, busy: 0 })
     await fleet.clock.advance('2m')
     expect([host.wanted('a'), host.wanted('b')]).toEqual([8, 8])
+    host.pinned = false
+    await fleet.clock.advance('5s')
+    expect(host.wanted('a')).toBeGreaterThanOrEqual(7)
     await host.vanish()
   })
 })

@@ -2,6 +2,7 @@
 // and their workers are as busy as the test says. Time is virtual; the wall clock can be set by itself.
 import { backendOver } from '../../src/backends/memory/backend.ts'
 import { World } from '../../src/backends/memory/world.ts'
+import { sleep } from '../../src/runtime/clock.ts'
 import type { Clock } from '../../src/runtime/clock.ts'
 import type { LogFields, Logger } from '../../src/runtime/logger.ts'
 import { createRuntime } from '../../src/runtime/runtime.ts'
@@ -24,6 +25,8 @@ export interface Load {
   endedPerS: number
   /** The store does not answer. */
   isDown: boolean
+  /** How long it takes to count. */
+  countMs?: number
 }
 
 export interface FakeFleet {
@@ -67,8 +70,9 @@ export function fakeFleet(): FakeFleet {
     ...store,
     query: {
       ...store.query,
-      counts: () => {
-        if (load.isDown) return Promise.reject(new Error('the store is down'))
+      counts: async () => {
+        await sleep(clock, load.countMs ?? 0)
+        if (load.isDown) throw new Error('the store is down')
         const slots = hosts.reduce((sum, host) => sum + host.slots, 0)
         const queues = Object.entries(load.size)
         const rows = queues.map(([queue, size]) => ({
@@ -85,7 +89,7 @@ export function fakeFleet(): FakeFleet {
           },
           oldestReadyAtMs: size === 0 ? null : wall('storeMs').nowMs() - 1_000,
         }))
-        return Promise.resolve(rows)
+        return rows
       },
     },
   }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeAll } from 'vitest'
 import { binPath, runNode } from '../../scripts/run-stage.ts'
 import { defineJob } from '../../src/index.ts'
-import type { AnyJob, PoolConfig, RunContext, SuperviseConfig, WorkOptions } from '../../src/index.ts'
+import type { AnyJob, AutoscaleOptions, PoolConfig, RunContext, SuperviseConfig, WorkOptions } from '../../src/index.ts'
 import type { Address } from '../stores/place.ts'
 import { oncePerRun } from '../support/postgres-server.ts'
 import { runDirectory } from '../support/run-directory.ts'
@@ -26,6 +26,7 @@ export interface SupervisedOptions {
   readonly pools?: Readonly<Record<string, PoolConfig>>
   readonly supervise?: SuperviseConfig
   readonly work?: WorkOptions
+  readonly autoscale?: AutoscaleOptions
 }
 
 export interface LogLine {
