@@ -65,7 +65,8 @@ async function compare(backend: string, pairs: number, jobs: number): Promise<vo
     report(backend, jobs, rows)
   } finally {
     await server?.stop()
-    if (dir !== undefined) rmSync(dir, { recursive: true, force: true })
+    // Its guardian may need a moment to end it.
+    if (dir !== undefined) rmSync(dir, { recursive: true, force: true, maxRetries: 40, retryDelay: 250 })
   }
 }
 

@@ -46,6 +46,7 @@ function queueSamples({ connection, queues }: StoreGauges, queuesMax: number): r
 }
 
 function crewSamples({ connection, workers }: StoreGauges): readonly Sample[] {
+  if (workers === null) return []
   const { alive, silent, slots, running } = workers
   return [
     { name: 'millrace_workers', labels: { connection, state: 'alive' }, value: alive },

@@ -1,5 +1,6 @@
 // What the stores say when they are asked: jobs by status, the oldest ready one, workers, tokens, memory. Read at a scrape,
 // kept for a few seconds, and bounded: a store that is slow or dead costs a scrape a short wait and has no values in it.
+import { isMillraceError } from '../core/errors.ts'
 import type { JobStatus } from '../core/job.ts'
 import { DEFAULTS } from '../core/limits.ts'
 import { bounded } from '../runtime/bounded.ts'
@@ -25,7 +26,8 @@ export interface StoreGauges {
   /** False: it did not answer in time, and nothing else is known. */
   readonly isUp: boolean
   readonly queues: readonly QueueGauges[]
-  readonly workers: Crew
+  /** Null: they could not be read. */
+  readonly workers: Crew | null
   readonly servers: readonly ServerState[]
 }
 
@@ -45,8 +47,8 @@ export async function readGauges(sources: GaugeSources): Promise<Gauges> {
   return Promise.all(
     Object.entries(sources.connections).map(([connection, backend]) => {
       const { clock, timeoutMs = DEFAULTS.gaugesTimeoutMs } = sources
-      return bounded(clock, timeoutMs, `the gauges of ${connection}`, readStore(connection, backend)).catch(() =>
-        downStore(connection),
+      return bounded(clock, timeoutMs, `the gauges of ${connection}`, readStore(connection, backend)).catch(
+        (error: unknown) => unreadStore(connection, error),
       )
     }),
   )
@@ -64,13 +66,15 @@ export function createGauges(sources: GaugeSources): () => Promise<Gauges> {
     return async (): Promise<StoreGauges> => {
       if (last !== undefined && clock.monoMs() - last.atMs < cacheMs) return last.gauges
       asked ??= readStore(connection, backend)
-        .catch(() => downStore(connection))
+        .catch((error: unknown) => unreadStore(connection, error))
         .then((gauges) => {
           last = { gauges, atMs: clock.monoMs() }
           asked = undefined
           return gauges
         })
-      return bounded(clock, timeoutMs, `the gauges of ${connection}`, asked).catch(() => downStore(connection))
+      return bounded(clock, timeoutMs, `the gauges of ${connection}`, asked).catch((error: unknown) =>
+        unreadStore(connection, error),
+      )
     }
   })
   return () => Promise.all(readers.map((read) => read()))
@@ -102,7 +106,8 @@ async function readStore(connection: string, backend: Backend): Promise<StoreGau
   }
 }
 
-function downStore(connection: string): StoreGauges {
-  const workers = { alive: 0, silent: 0, slots: 0, running: 0 }
-  return { connection, isUp: false, queues: [], workers, servers: [] }
+/** One that refuses to be read is not down: this process may do no more than enqueue. */
+function unreadStore(connection: string, error: unknown): StoreGauges {
+  const isUp = isMillraceError(error) && error.code === 'STORE_REFUSED'
+  return { connection, isUp, queues: [], workers: null, servers: [] }
 }

@@ -2,11 +2,12 @@
 // has a key of its own, so that writing it again after a lost reply changes nothing.
 //
 // A producer that lived for less than a minute writes nothing: a script that enqueues one job should cost one call.
+import { isMillraceError } from '../core/errors.ts'
 import { isIdle, startedRuns, subtractSeries } from '../core/job-series.ts'
 import type { JobSeries } from '../core/job-series.ts'
 import type { JsonText } from '../core/json.ts'
 import { DEFAULTS } from '../core/limits.ts'
-import { encodeRollup, MINUTE_MS, minuteKey, partKey } from '../core/rollup.ts'
+import { encodeRollup, HOUR_MS, MINUTE_MS, minuteKey, partKey } from '../core/rollup.ts'
 import { bounded } from '../runtime/bounded.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { createLoop } from '../runtime/service.ts'
@@ -42,6 +43,7 @@ export function createRecorder({ runtime, series, notesOf }: RecorderParts): Ser
   let process: string | undefined
   let cuts = 0
   let writeAtMs = -Infinity
+  let isRefused = false
 
   /** What was counted since the last cut belongs to the minute in which that was made. */
   function cut(): void {
@@ -65,16 +67,30 @@ export function createRecorder({ runtime, series, notesOf }: RecorderParts): Ser
     logger.warn({ minutes: lost }, 'history is lost: the store has not taken what was counted for an hour')
   }
 
+  /** A user of the store who may only enqueue writes no history, and says so once. */
+  function giveUp(error: unknown): void {
+    isRefused = true
+    pending = []
+    logger.info({ error }, 'this process is not in the history: the store does not let it write notes')
+  }
+
   async function write(): Promise<void> {
     for (let next = pending[0]; next !== undefined; next = pending[0]) {
       const { notes, key, value } = next
-      await notes.put({ space: PART_SPACE, key, value, ttlMs: DEFAULTS.rollupMinutesKeptMs })
+      try {
+        await notes.put({ space: PART_SPACE, key, value, ttlMs: DEFAULTS.rollupMinutesKeptMs })
+      } catch (error) {
+        if (!isMillraceError(error) || error.code !== 'STORE_REFUSED') throw error
+        giveUp(error)
+        return
+      }
       // Only now: a write whose fate is unknown is made again.
       pending = pending.filter((one) => one !== next)
     }
   }
 
   async function pass(): Promise<number> {
+    if (isRefused) return HOUR_MS
     const nowMs = clock.nowMs()
     // A clock that went back is no reason to wait for it.
     if (nowMs >= nextMinute(startMs) || nowMs < startMs) {
@@ -94,6 +110,7 @@ export function createRecorder({ runtime, series, notesOf }: RecorderParts): Ser
     },
     async stop() {
       await loop.stop()
+      if (isRefused) return
       if (cuts === 0 && !series().some((one) => startedRuns(one) > 0)) return
       cut()
       await bounded(clock, LAST_FLUSH_MAX_MS, 'the last part of the history', write()).catch((error: unknown) => {

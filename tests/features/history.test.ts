@@ -1,6 +1,6 @@
 // History in the store: each process writes what it counted, one folds, and whatever dies on the way nothing counts twice.
 import { describe, expect, test } from 'vitest'
-import { createMillrace, defineJob, memory } from '../../src/index.ts'
+import { MillraceError, createMillrace, defineJob, memory } from '../../src/index.ts'
 import type { HistoryPoint, RunContext } from '../../src/index.ts'
 import { HOUR_MS, MINUTE_MS } from '../../src/core/rollup.ts'
 import { createFolder } from '../../src/observability/folder.ts'
@@ -158,6 +158,26 @@ describe('memory', () => {
     await clock.during(off.mill.stop())
     expect(off.mill.metrics.snapshot().jobs[0]?.counts.completed).toBe(1)
     expect(await counts(backend)).toEqual({ parts: 0, minutes: 0, hours: 0 })
+  })
+
+  test('O1 a user of the store who may not write notes is told once and goes on working', async () => {
+    const told: string[] = []
+    const note = (_: object, text?: string): void => void (text?.includes('history') && told.push(text))
+    const logger = { debug: note, info: note, warn: note, error: note }
+    const { clock, mill, calls } = await setup([send], {
+      logger,
+      maintenance: false,
+      around: (what, call) =>
+        what.startsWith('notes.') ? Promise.reject(new MillraceError('STORE_REFUSED', 'no permission')) : call(),
+    })
+    await clock.during(mill.work())
+    for (let minute = 0; minute < 5; minute++) {
+      await mill.enqueue(send, 'fine')
+      await clock.advance(MINUTE_MS)
+    }
+    await clock.during(mill.stop())
+    expect([calls.get('notes.put'), told.length]).toEqual([1, 1])
+    expect(mill.metrics.snapshot().jobs[0]?.counts.completed).toBe(5)
   })
 
   test('O1 a span that makes no sense or has too many points is refused', async () => {
