@@ -68,9 +68,10 @@ export async function backupDatabase(context: TaskContext, options: BackupTaskOp
   const label = terms.label ?? backupLabel(target.database, schema)
   await makeDir(terms.dir)
   await checkRoom(terms.dir, label, server.tableBytes)
-  const rotation = { label, keepMs: terms.keepMs }
+  // Of two clocks the one that is behind: a clock that jumped ahead would take all but one.
+  const rotation = { label, keepMs: terms.keepMs, nowMs: Math.min(runtime.clock.nowMs(), server.nowMs) }
   if (course.dryRun) {
-    const old = await rotate(terms.dir, { ...rotation, nowMs: runtime.clock.nowMs() }, true)
+    const old = await rotate(terms.dir, rotation, true)
     const summary = `would dump ${schema} of ${target.database} with pg_dump ${tools.major}, and remove ${old.removed} old backups`
     return course.finish({
       summary,
@@ -81,7 +82,7 @@ export async function backupDatabase(context: TaskContext, options: BackupTaskOp
   }
   const name = backupName(label, runtime.clock.nowMs())
   const { bytes } = await dump(context, course, { terms, name, tools, target, schema })
-  const old = await rotate(terms.dir, { ...rotation, nowMs: runtime.clock.nowMs() }, false)
+  const old = await rotate(terms.dir, rotation, false)
   return course.finish({
     summary: `${schema} of ${target.database} is in ${name}, ${bytes} bytes, verified; ${old.removed} old backups removed`,
     counts: { removed: old.removed, tool: tools.major, server: major },

@@ -63,8 +63,14 @@ async function rootOf(dir: string): Promise<string> {
   return root
 }
 
-async function cleanFiles({ runtime }: TaskContext, course: Course, root: string, keepMs: number): Promise<Cleaned> {
-  const nowMs = runtime.clock.nowMs()
+async function cleanFiles(
+  { runtime, backend }: TaskContext,
+  course: Course,
+  root: string,
+  keepMs: number,
+): Promise<Cleaned> {
+  // Of two clocks the one that is behind: a clock that jumped ahead would make everything old.
+  const nowMs = Math.min(runtime.clock.nowMs(), (await backend.schedules.due(0)).nowMs)
   const warnings: string[] = []
   let [seen, files, bytes] = [0, 0, 0]
   for await (const entry of await opendir(root)) {

@@ -1,7 +1,8 @@
 // Redis tracking: what is kept about jobs beside them, and was left behind by a crash, an eviction or a hand. The store says
 // which keys are dead; this walks it over its keys in small steps (SCAN), and goes on where an earlier run has stopped.
 import { MillraceError } from '../core/errors.ts'
-import { LIMITS } from '../core/limits.ts'
+import { DEFAULTS, LIMITS } from '../core/limits.ts'
+import { bounded } from '../runtime/bounded.ts'
 import { isSweepable } from '../store/tracking.ts'
 import type { SweepCounts } from '../store/tracking.ts'
 import { begin, checkCommon, overTime } from './task.ts'
@@ -26,7 +27,8 @@ export async function cleanTracking(context: TaskContext, options: TrackingTaskO
   let cursor = course.dryRun ? null : await readCursor(context)
   let steps = 0
   for (; steps < LIMITS.taskPassesMax && course.mayGoOn(); steps++) {
-    const reply = await backend.sweepTracking({ cursor, count: LIMITS.scanCount, isDryRun: course.dryRun })
+    const step = backend.sweepTracking({ cursor, count: LIMITS.scanCount, isDryRun: course.dryRun })
+    const reply = await bounded(runtime.clock, DEFAULTS.storeTimeoutMs, 'a step over the keys of Redis', step)
     counts = sum(counts, reply.counts)
     cursor = reply.cursor
     report?.({ step: 'tracking', counts: { ...counts } })

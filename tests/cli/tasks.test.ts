@@ -44,6 +44,13 @@ test('P4 tasks run runs a task here, with the options of the configuration and o
   expect(done).toMatchObject({ code: 0, out: expect.stringContaining('1 log files removed') as string })
 })
 
+test.each(['retention', 'logs', 'stale', 'notifications'])('P4 tasks run %s works on an empty store', async (name) => {
+  const { run } = await setup()
+  for (const line of [`tasks run ${name}`, `tasks run ${name} --dry-run`]) {
+    expect(await run(line)).toMatchObject({ code: 0, out: expect.stringMatching(/result +done/) as string })
+  }
+})
+
 test.each([
   ['tasks run nothing', 3, 'known are retention'],
   ['tasks run stale --set keep', 2, '--set keep=3d'],

@@ -8,10 +8,11 @@ import { createStore, prepared } from '../../src/backends/redis/store.ts'
 import { decideCancel, decideOrphan, decideRemove, decideReplay } from '../../src/core/decide.ts'
 import type { BatchId, ClaimedJob, JobId, JobStatus, NewJob, WorkerId } from '../../src/core/job.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
-import { createIdSource } from '../../src/runtime/runtime.ts'
+import { createIdSource, createRuntime } from '../../src/runtime/runtime.ts'
 import { silentLogger } from '../../src/runtime/logger.ts'
 import type { Transition } from '../../src/core/transition.ts'
 import type { Backend } from '../../src/store/ports.ts'
+import { cleanTracking } from '../../src/tasks/tracking.ts'
 import { completed, failed, retried } from '../conformance/outcomes.ts'
 import { startRedisCluster } from '../support/redis-cluster.ts'
 import type { RedisCluster } from '../support/redis-cluster.ts'
@@ -53,6 +54,32 @@ async function setup(prefix = newName()) {
     (await backend.query.get(jobs.map(({ id }) => id))).map((one) => one?.status)
   return { prefix, backend, worker, insert, claim, statusOf }
 }
+
+test('P4 a sweep of dead keys walks over all nodes, and touches no job', async () => {
+  const { prefix, backend, insert, statusOf } = await setup()
+  const jobs = QUEUES.map((queue) =>
+    job(queue, { unique: { key: 'k', mode: 'until-finished', windowMs: 0, onDuplicate: 'keep' } }),
+  )
+  await insert(...jobs)
+  const link = createLink({
+    server: { cluster: cluster.urls },
+    name: newName(),
+    connectTimeoutMs: 2_000,
+    logger: silentLogger,
+  })
+  await link.connect()
+  const gone = newId()
+  for (const queue of QUEUES) {
+    await link.command('HSET', `${prefix}:{${queue}}:job:${gone}`, 'status', 'completed')
+    await link.command('SET', `${prefix}:{${queue}}:unique:gone`, `${gone} until-finished 0`)
+  }
+  const context = { runtime: createRuntime(), backend, signal: new AbortController().signal }
+  expect(await cleanTracking(context)).toMatchObject({ outcome: 'done', counts: { dead: 2 * QUEUES.length } })
+  expect(await cleanTracking(context)).toMatchObject({ outcome: 'done', counts: { dead: 0 } })
+  expect(await statusOf(...jobs)).toEqual(QUEUES.map(() => 'queued'))
+  for (const queue of QUEUES) expect(await link.command('EXISTS', `${prefix}:{${queue}}:unique:k`)).toBe(1)
+  await link.close()
+})
 
 function job(queue: string, fields: Partial<NewJob> = {}): NewJob {
   // minted here, as the client does

@@ -52,6 +52,16 @@ test('P4 the period can be chosen, and a run that is out of time says what is le
   expect(readdirSync(dir)).toEqual([])
 })
 
+test('P4 a clock of this host that jumped ahead makes no file old', async () => {
+  const dir = folder()
+  write(join(dir, 'new.log'), 1)
+  const { runtime, ...context } = contextOf()
+  const clock = { ...runtime.clock, nowMs: () => Date.now() + 400 * DAY_S * 1000 }
+  expect(await cleanLogs({ ...context, runtime: { ...runtime, clock } }, { dir })).toMatchObject({
+    counts: { files: 0 },
+  })
+})
+
 test.each([{ dir: 'logs' }, { dir: '/' }, { dir: '/nowhere/at/all' }, { keep: 'long' }, { folder: '/x' }])(
   'P4 %o is refused',
   async (options) => {

@@ -24,15 +24,17 @@ export function createHybridSweep({ link, prefix, connect }: HybridSweepParts): 
   return async ({ cursor, count, isDryRun }) => {
     await connect()
     const step = await scanStep(link, prefix, { cursor, count })
-    let [endless, foreign] = [0, 0]
-    for (const key of step.keys) {
-      const { tag, part } = partsOf(prefix, key)
-      if (tag === null || !(OURS.has(part) || EXPIRING.test(part))) foreign += 1
-      else if (EXPIRING.test(part) && Number(await link.command('TTL', key)) === NO_EXPIRY) {
-        endless += 1
-        if (!isDryRun) await link.command('EXPIRE', key, part === 'counts' ? COUNTS_KEPT_S : STATUS_KEPT_S)
-      }
-    }
+    const parts = step.keys.map((key) => ({ key, ...partsOf(prefix, key) }))
+    const foreign = parts.filter(({ tag, part }) => tag === null || !(OURS.has(part) || EXPIRING.test(part))).length
+    const expiring = parts.filter(({ tag, part }) => tag !== null && EXPIRING.test(part))
+    const ends = await Promise.all(expiring.map(({ key }) => link.command('TTL', key)))
+    const lasting = expiring.filter((_, index) => Number(ends[index]) === NO_EXPIRY)
+    if (!isDryRun) await Promise.all(lasting.map(({ key, part }) => link.command('EXPIRE', key, keptSeconds(part))))
+    const endless = lasting.length
     return { cursor: step.cursor, counts: { seen: step.keys.length, dead: 0, endless, foreign } }
   }
+}
+
+function keptSeconds(part: string): number {
+  return part === 'counts' ? COUNTS_KEPT_S : STATUS_KEPT_S
 }
