@@ -22,12 +22,12 @@ export async function cleanStale(context: TaskContext, options: StaleTaskOptions
     forget === undefined
       ? { count: 0, isOver: true }
       : await inPasses(course, () => forget(keptMs, LIMITS.maintenanceBatchMax))
+  // Where nothing can be forgotten the history of jobs names its workers, and they go with it.
+  const alsoWorkers = forget === undefined ? '' : ` and ${forgotten.count} dead workers`
   return course.finish({
-    summary: `${gone.count} expired notes and ${forgotten.count} dead workers removed`,
+    summary: `${gone.count} expired notes${alsoWorkers} removed`,
     counts: { notes: gone.count, workers: forgotten.count },
     left: gone.isOver && forgotten.isOver ? null : overTime(course),
-    // In PostgreSQL the history of jobs names its workers.
-    warnings: forget === undefined ? ['records of dead workers go with the jobs they ran: see the task retention'] : [],
   })
 }
 
