@@ -19,11 +19,19 @@ const ON_OLDEST_POSTGRES = [
   'tests/transactions',
   'tests/model/postgres.test.ts',
   'tests/hybrid/ledger-',
-  'tests/hybrid/features/stores.test.ts',
-  'tests/hybrid/features/redis-lost.test.ts',
 ]
 
+/** Real processes that are killed and counted: what they promise is in seconds, so each has the machine for itself. */
+const ALONE = [
+  'tests/supervisor/postgres.test.ts',
+  'tests/supervisor/redis.test.ts',
+  'tests/supervisor/hybrid.test.ts',
+  'tests/supervisor/processes.test.ts',
+  'tests/supervisor/autoscale-processes.test.ts',
+]
 const CHAOS = 'tests/chaos/**'
+/** Dead links and processes are the same on every version. */
+const FAULTS = 'tests/postgres/faults/**'
 
 interface Count {
   readonly passed: number
@@ -52,10 +60,17 @@ async function main(vitestArgs: readonly string[]): Promise<void> {
     await stage('tests', () => vitest(vitestArgs, join(sandbox, 'vitest.json')))
   } else {
     // Faults under load take both cores: nothing that measures time runs beside them.
-    await stage('tests', () => vitest(['--exclude', CHAOS], join(sandbox, 'vitest.json')))
+    await stage('tests', () =>
+      vitest(
+        [CHAOS, ...ALONE].flatMap((path) => ['--exclude', path]),
+        join(sandbox, 'vitest.json'),
+      ),
+    )
     await stage('chaos', () => vitest(['tests/chaos'], join(sandbox, 'vitest-chaos.json')))
+    await stage('processes', () => vitest(['--no-file-parallelism', ...ALONE], join(sandbox, 'vitest-alone.json')))
     const env = { TEST_POSTGRES: '15' }
-    await stage('PostgreSQL 15', () => vitest(ON_OLDEST_POSTGRES, join(sandbox, 'vitest-15.json'), env))
+    const oldest = [...ON_OLDEST_POSTGRES, '--exclude', FAULTS]
+    await stage('PostgreSQL 15', () => vitest(oldest, join(sandbox, 'vitest-15.json'), env))
   }
 
   console.log(`\n${lines.join('\n')}\n`)

@@ -15,8 +15,6 @@ const yaml = files.filter((path) => path.endsWith('.yaml'))
 const units = files.filter((path) => path.endsWith('.service'))
 const screen = { write: () => undefined, isTty: false, columns: 80 }
 const program = buildProgram({ parts: { io: { stdout: screen, stderr: screen } } as never, exitCode: 0 }, '0.0.0')
-/** Commands that are not in this tree yet. */
-const ELSEWHERE = new Set(['supervise'])
 const SUPERVISOR_DRAIN_MS = 60_000
 
 /** Each command line of Millrace in a file, as words. */
@@ -54,10 +52,7 @@ describe('P3 examples', () => {
   test.each(commands)('P3 the flags of $path exist: $line', ({ words }) => {
     const [name = '', ...rest] = words
     const command = program.commands.find((one) => one.name() === name)
-    if (command === undefined) {
-      expect([...ELSEWHERE]).toContain(name)
-      return
-    }
+    if (command === undefined) throw new Error(`there is no command ${name}`)
     const flags = rest.filter((word) => word.startsWith('--'))
     expect(flags.length).toBeGreaterThan(0)
     expect(flags.filter((flag) => optionOf(command, flag) === undefined)).toEqual([])

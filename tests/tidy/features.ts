@@ -10,11 +10,29 @@ const EVERY_BACKEND = ['tests/conformance/', 'tests/model/']
 export const BACKENDS: readonly { readonly name: string; readonly tests: readonly string[] }[] = [
   {
     name: 'memory',
-    tests: [...EVERY_BACKEND, 'tests/features/', 'tests/client/', 'tests/integration/', 'tests/testing-kit/', 'src/'],
+    tests: [
+      ...EVERY_BACKEND,
+      'tests/features/',
+      'tests/client/',
+      'tests/integration/',
+      'tests/testing-kit/',
+      'tests/alerts/',
+      'src/',
+    ],
   },
-  { name: 'postgres', tests: [...EVERY_BACKEND, 'tests/stores/', 'tests/postgres/', 'tests/transactions/'] },
-  { name: 'redis', tests: [...EVERY_BACKEND, 'tests/stores/', 'tests/redis/'] },
-  { name: 'hybrid', tests: [...EVERY_BACKEND, 'tests/stores/', 'tests/hybrid/', 'tests/chaos/'] },
+  {
+    name: 'postgres',
+    tests: [
+      ...EVERY_BACKEND,
+      'tests/stores/',
+      'tests/postgres/',
+      'tests/transactions/',
+      'tests/supervisor/',
+      'tests/alerts/',
+    ],
+  },
+  { name: 'redis', tests: [...EVERY_BACKEND, 'tests/stores/', 'tests/redis/', 'tests/supervisor/'] },
+  { name: 'hybrid', tests: [...EVERY_BACKEND, 'tests/stores/', 'tests/hybrid/', 'tests/chaos/', 'tests/supervisor/'] },
 ]
 
 /** The features, and the backends that promise them; absent: all. */
@@ -27,6 +45,9 @@ const FEATURES: readonly { readonly ids: string; readonly backends?: readonly st
   { ids: 'J5', backends: ['redis', 'hybrid'] },
   { ids: 'H1 H2 H3 H4 H5 H6', backends: ['hybrid'] },
   { ids: 'O7', backends: ['memory'] },
+  { ids: 'P1 P2 P3 P4', backends: ['postgres', 'redis', 'hybrid'] },
+  { ids: 'O1 O3' },
+  { ids: 'O2', backends: ['memory', 'postgres'] },
 ]
 
 export function featuresOf(backend: string): readonly string[] {
