@@ -28,8 +28,15 @@ export interface OpsPort {
   start(): Promise<void>
   stop(): Promise<void>
   /** What it answers from, once there is one. */
-  attach(mill: Millrace, metricsText?: () => Promise<string>): void
+  attach(mill: Millrace, own?: OwnSources): void
   state(state: 'working' | 'draining'): void
+}
+
+/** Of a process that speaks for others too. */
+export interface OwnSources {
+  readonly metricsText: () => Promise<string>
+  /** False: it takes no more work, whatever `state` says. */
+  readonly isWorking: () => boolean
 }
 
 export interface OpsPortOptions {
@@ -57,7 +64,7 @@ export function httpOf(
 
 export function createOpsPort({ http, clock, log }: OpsPortOptions): OpsPort {
   let mill: Millrace | undefined
-  let metricsText = (): Promise<string> => started().metrics.text()
+  let own: OwnSources = { metricsText: () => started().metrics.text(), isWorking: () => true }
   let state: 'starting' | 'working' | 'draining' = 'starting'
 
   function started(): Millrace {
@@ -69,10 +76,10 @@ export function createOpsPort({ http, clock, log }: OpsPortOptions): OpsPort {
     started().health.answers(),
   )
   const sources: OpsSources = {
-    metricsText: async () => metricsText(),
+    metricsText: async () => own.metricsText(),
     health: async () => started().health.report(),
     // A drain is told at once; the store is asked once a second.
-    ready: async () => state === 'working' && (await answers()),
+    ready: async () => state === 'working' && own.isWorking() && (await answers()),
     scale: async (queue) => started().health.scale(queue),
   }
   const server: HttpService | undefined =
@@ -83,9 +90,9 @@ export function createOpsPort({ http, clock, log }: OpsPortOptions): OpsPort {
       if (server !== undefined) log.info({ url: server.url }, 'health, metrics and scale signals are served')
     },
     stop: async () => server?.stop(),
-    attach(opened, text) {
+    attach(opened, given = own) {
       mill = opened
-      if (text !== undefined) metricsText = text
+      own = given
     },
     state: (now) => void (state = now),
   }

@@ -170,7 +170,8 @@ export async function createSupervisor(options: SupervisorOptions = {}): Promise
     })
     const running = face(supervisor)
     const context = { supervisor: running, mill, connections, runtime }
-    port.attach(mill, metricsTextOf(mill, running))
+    const isWorking = (): boolean => supervisor.status().state === 'running'
+    port.attach(mill, { metricsText: metricsTextOf(mill, running), isWorking })
     const hasTasks = settings.options.tasks !== undefined
     const services: Service[] = [
       { start: () => Promise.resolve(), stop: close },
