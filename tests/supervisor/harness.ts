@@ -27,6 +27,8 @@ export interface SupervisedOptions {
   readonly supervise?: SuperviseConfig
   readonly work?: WorkOptions
   readonly autoscale?: AutoscaleOptions
+  /** Of the command line. */
+  readonly flags?: readonly string[]
 }
 
 export interface LogLine {
@@ -89,9 +91,9 @@ function openWorld(home: string, pids: Set<number>): SupervisedWorld {
     dir,
     put: (name) => writeFileSync(join(dir, name), ''),
     runs: () => linesOf(join(dir, 'runs')).map(runOf),
-    start(options) {
+    start({ flags = [], ...options }) {
       const { DATABASE_URL: _, MILLRACE_DATABASE_URL: __, MILLRACE_REDIS_URL: ___, ...env } = process.env
-      const child = spawn(process.execPath, [join(home, 'dist/cli/main.js'), 'supervise', '--json'], {
+      const child = spawn(process.execPath, [join(home, 'dist/cli/main.js'), 'supervise', '--json', ...flags], {
         cwd: dir,
         env: { ...env, SUPERVISED: JSON.stringify({ dir, ...options }) },
         stdio: ['ignore', 'ignore', 'pipe'],

@@ -213,4 +213,33 @@ describe('supervised processes', { timeout: 60_000 }, () => {
     expect((await list()).supervisors).toEqual([])
     expect(JSON.stringify(one.lines)).not.toContain(SECRET)
   })
+
+  test('O3 the port of a supervisor is ready, tells the metrics of its processes, and says when it drains', async () => {
+    await using at = await place()
+    const mill = await at.process(JOBS)
+    const here = world()
+    const pools = { mixed: { processes: 2, concurrency: 5 } }
+    const one = here.start({ address: at.address, pools, flags: ['--metrics-port', '0'] })
+    await untilWorking(one, 2)
+    const [{ url } = { url: undefined }] = one.said('health, metrics and scale signals are served')
+    const get = (path: string): Promise<Response> => fetch(`${String(url)}${path}`)
+    expect((await get('/live')).status).toBe(200)
+    await until('it to be ready', async () => (await get('/ready')).status === 200)
+    const handles = await mill.enqueueMany(Array.from({ length: 20 }, () => ['plain', 1] as const))
+    for (const handle of handles) await handle.result()
+    const completed = async (): Promise<number> =>
+      Number(
+        /^millrace_jobs_completed_total\{[^}]*kind="plain"[^}]*\} (\d+)$/m.exec(
+          await (await get('/metrics')).text(),
+        )?.[1],
+      )
+    await until('the processes to tell what they did', async () => (await completed()) === 20)
+    expect(await (await get('/health')).json()).toMatchObject({ state: 'ok' })
+    const held = await mill.enqueue('plain', 2_000)
+    await until('a job to run', () => here.runs().length === 21)
+    one.signal('SIGTERM')
+    await until('it not to be ready', async () => (await get('/ready')).status === 503)
+    await held.result()
+    expect(await one.exit).toBe(0)
+  })
 })
