@@ -9,7 +9,7 @@ import type { Verdict } from '../core/classify.ts'
 import type { JobDefinition, RunContext } from '../core/definition.ts'
 import { isMillraceError, MillraceError } from '../core/errors.ts'
 import type { Notice } from '../core/alerting.ts'
-import { ALERT_QUEUE } from '../core/alert-rules.ts'
+import { ALERT_QUEUE, NOTIFY_JOB } from '../core/alert-rules.ts'
 import { DEFAULTS } from '../core/limits.ts'
 import { fixed } from '../core/retry.ts'
 import { logEntryOf } from './alert-notes.ts'
@@ -18,8 +18,6 @@ import type { AlertPlan } from './options.ts'
 import { createPost } from './post.ts'
 import type { Post } from './post.ts'
 import type { SinkParts } from './sink-options.ts'
-
-export const NOTIFY_JOB = 'millrace.notify'
 
 export interface NotifyInput {
   readonly sink: string

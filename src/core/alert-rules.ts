@@ -7,6 +7,8 @@ import { LANES } from './priority.ts'
 
 /** Notices travel through this queue. No rule looks at it: an alert about its own delivery would go the same way. */
 export const ALERT_QUEUE = 'millrace.alerts'
+/** The kind of the jobs that deliver notices. */
+export const NOTIFY_JOB = 'millrace.notify'
 
 /** What a rule says about one queue, kind, schedule, server or pool. */
 export interface Reading {

@@ -1,5 +1,6 @@
 // Notifications that failed for good are sent again, a few times and some minutes apart: the other side may be back. When,
 // is decided in core/notification-retry.ts; a replay is guarded by the failure that was seen, so no two send one twice.
+import { ALERT_QUEUE, NOTIFY_JOB } from '../core/alert-rules.ts'
 import { replaySame } from '../client/replay.ts'
 import { parseDuration } from '../core/duration.ts'
 import type { Duration } from '../core/duration.ts'
@@ -23,8 +24,6 @@ export interface NotificationsTaskOptions extends CommonOptions {
   readonly kind?: string
 }
 
-export const NOTIFY_QUEUE = 'millrace.alerts'
-export const NOTIFY_KIND = 'millrace.notify'
 const ACTOR = 'millrace.task.notifications'
 const OPTIONS = ['retries', 'delay', 'newerThan', 'queue', 'kind'] as const
 const NAMES: Readonly<Record<NotificationVerdict, string>> = {
@@ -89,5 +88,5 @@ export function checkNotificationsTask(options: NotificationsTaskOptions) {
     delayMs: parseDuration(delay ?? DEFAULTS.notificationRetryMs, 'delay'),
     ageMs: parseDuration(newerThan ?? DEFAULTS.notificationAgeMs, 'newerThan'),
   }
-  return { terms, queue: checkName(queue ?? NOTIFY_QUEUE, 'queue'), name: checkName(kind ?? NOTIFY_KIND, 'job') }
+  return { terms, queue: checkName(queue ?? ALERT_QUEUE, 'queue'), name: checkName(kind ?? NOTIFY_JOB, 'job') }
 }
