@@ -30,8 +30,8 @@ const ALONE = [
   'tests/supervisor/autoscale-processes.test.ts',
 ]
 const CHAOS = 'tests/chaos/**'
-/** Dead links and processes are the same on every version. */
-const FAULTS = 'tests/postgres/faults/**'
+/** Dead links, processes and what is above the backend are the same on every version. */
+const ON_ANY_POSTGRES = ['tests/postgres/faults/**', 'tests/postgres/features/**']
 
 interface Count {
   readonly passed: number
@@ -69,7 +69,7 @@ async function main(vitestArgs: readonly string[]): Promise<void> {
     await stage('chaos', () => vitest(['tests/chaos'], join(sandbox, 'vitest-chaos.json')))
     await stage('processes', () => vitest(['--no-file-parallelism', ...ALONE], join(sandbox, 'vitest-alone.json')))
     const env = { TEST_POSTGRES: '15' }
-    const oldest = [...ON_OLDEST_POSTGRES, '--exclude', FAULTS]
+    const oldest = [...ON_OLDEST_POSTGRES, ...ON_ANY_POSTGRES.flatMap((path) => ['--exclude', path])]
     await stage('PostgreSQL 15', () => vitest(oldest, join(sandbox, 'vitest-15.json'), env))
   }
 
