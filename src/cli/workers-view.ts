@@ -13,7 +13,10 @@ export interface Crew {
 
 export function crewOf(supervisors: readonly SupervisorRecord[], workers: readonly SeenWorker[], nowMs: number): Crew {
   const supervised = new Set(childrenOf(supervisors).flatMap(({ child }) => child.workerIds))
-  return { supervisors, alone: workers.filter((worker) => isLive(worker, nowMs) && !supervised.has(worker.id)) }
+  // A supervisor delivers notices itself: that worker is a part of it, and nobody's to stop.
+  const isOwn = ({ host, pid }: SeenWorker): boolean => supervisors.some((one) => one.host === host && one.pid === pid)
+  const isAlone = (worker: SeenWorker): boolean => !supervised.has(worker.id) && !isOwn(worker)
+  return { supervisors, alone: workers.filter((worker) => isLive(worker, nowMs) && isAlone(worker)) }
 }
 
 interface SeenChild {
