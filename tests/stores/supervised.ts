@@ -11,6 +11,8 @@ import type { OpenPlace } from './place.ts'
 const KILLS = Number(process.env['SUPERVISED_KILLS'] ?? 3)
 const BETWEEN_MS = Number(process.env['SUPERVISED_KILLS_MS'] ?? (KILLS > 5 ? 2_000 : 500))
 const BACK_MAX_MS = 2_000
+/** The supervisor has to act within this time; how long a process takes to load is up to the machine. */
+const ACT_MAX_MS = 1_000
 
 export function supervised(place: OpenPlace): void {
   const world = useSupervisors()
@@ -25,7 +27,11 @@ export function supervised(place: OpenPlace): void {
       const one = here.start({ address: at.address, pools: { mixed: { processes: 3, concurrency: 5 } } })
       await untilWorking(one, 3)
       const load = startLoad(mill)
+      // Beside other tests a process may take longer to load than it may take to be replaced.
+      const loadMs = one.said('worker process is ready').map(({ afterMs }) => Number(afterMs))
+      const backMaxMs = KILLS > 5 ? BACK_MAX_MS : Math.max(BACK_MAX_MS, 2 * Math.max(...loadMs))
       const backMs: number[] = []
+      const actedMs: number[] = []
       const againMs: number[] = []
       for (let no = 0; no < KILLS; no++) {
         const held = await mill.enqueue('held', `go-${no}`)
@@ -37,7 +43,9 @@ export function supervised(place: OpenPlace): void {
         await until('the held job to start again', () => starts().length === 2, { withinMs: 15_000 })
         againMs.push(starts()[1]!.atMs - killedAtMs)
         await until('the pool to be back', () => one.workers().length === 3 && !one.workers().includes(victim))
-        backMs.push(timeOf(one, one.workers().at(-1)!) - killedAtMs)
+        const successor = one.workers().at(-1)!
+        backMs.push(timeOf(one, 'worker process is ready', successor) - killedAtMs)
+        actedMs.push(timeOf(one, 'worker process started', successor) - killedAtMs)
         here.put(`go-${no}`)
         await held.result()
         await load.pause(Math.max(0, BETWEEN_MS - (Date.now() - killedAtMs)))
@@ -49,8 +57,9 @@ export function supervised(place: OpenPlace): void {
         `pool back after ${backMs.join(', ')} ms, jobs started again after ${againMs.join(', ')} ms, ${enqueued} jobs\n`,
       )
       expect(counts[0]?.counts).toMatchObject({ completed: enqueued + KILLS, failed: 0 })
-      expect(backMs.filter((ms) => ms > BACK_MAX_MS)).toEqual([])
-      expect(againMs.filter((ms) => ms > BACK_MAX_MS)).toEqual([])
+      expect(actedMs.filter((ms) => ms > ACT_MAX_MS)).toEqual([])
+      expect(backMs.filter((ms) => ms > backMaxMs)).toEqual([])
+      expect(againMs.filter((ms) => ms > backMaxMs)).toEqual([])
       one.signal('SIGTERM')
       expect(await one.exit).toBe(0)
     },
@@ -126,8 +135,8 @@ export async function untilEmpty(mill: Millrace<readonly AnyJob[]>): Promise<voi
   await until('the queue to be empty', isEmpty, { withinMs: 30_000, pollMs: 50 })
 }
 
-/** When this process said that it works. */
-function timeOf({ lines }: Supervised, pid: number): number {
-  const line = lines.find((one) => one.message === 'worker process is ready' && one.pid === pid)
+/** When this was said of a process. */
+function timeOf({ lines }: Supervised, message: string, pid: number): number {
+  const line = lines.find((one) => one.message === message && one.pid === pid)
   return Date.parse(line?.time ?? '')
 }
