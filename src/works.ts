@@ -17,6 +17,7 @@ import type { Service } from './runtime/service.ts'
 import type { Tracing } from './runtime/tracing.ts'
 import { tellFailed } from './runtime/verdicts.ts'
 import type { Backend } from './store/ports.ts'
+import type { RunBounds } from './worker/job-run.ts'
 import { startWorker } from './worker/worker.ts'
 import type { EngineParts, Worker } from './worker/worker.ts'
 
@@ -27,6 +28,8 @@ export interface WorkOptions {
   readonly concurrency?: number
   /** No run here takes longer than this, whatever the timeout of its job is; handlers may still extend. */
   readonly timeout?: Duration
+  /** A job that fails here for the nth time has failed for good, whatever its own `attempts` are. Default: those alone. */
+  readonly attempts?: number
   /** Between two heartbeats. Default 2.5 s. */
   readonly heartbeat?: Duration
   /** Without a heartbeat for this long a worker is dead. Default 10 s; the same in all processes. */
@@ -37,6 +40,7 @@ const WORK_OPTIONS = [
   'queues',
   'concurrency',
   'timeout',
+  'attempts',
   'heartbeat',
   'ttl',
 ] as const satisfies readonly (keyof WorkOptions)[]
@@ -113,6 +117,8 @@ export class Works {
       options.timeout === undefined
         ? Infinity
         : parseDuration(options.timeout, 'timeout', { minMs: 1, maxMs: LIMITS.timeoutMaxMs })
+    const attemptsMax =
+      options.attempts === undefined ? Infinity : checkInteger(options.attempts, 'attempts', 1, LIMITS.attemptsMax)
     const byConnection = this.#queuesByConnection(options.queues)
     await this.#parts.internals.ensureQueues()
     this.#refuseIfStopped()
@@ -120,6 +126,7 @@ export class Works {
     const engines = [...byConnection].map(([connection, queues]) => ({
       ...this.#engine(connection, queues, times),
       timeoutMaxMs,
+      attemptsMax,
     }))
     const worker = await startWorker(engines, concurrency, (stopped) => this.#workerStopped(stopped))
     this.#workers.add(worker)
@@ -166,7 +173,7 @@ export class Works {
     connection: string,
     queues: readonly string[],
     times: EngineParts['times'],
-  ): Omit<EngineParts, 'timeoutMaxMs'> {
+  ): Omit<EngineParts, keyof RunBounds> {
     const { internals, runtime, policy, middleware, onFailed, storeTimeoutMs, probe, tracing } = this.#parts
     const { registry, connections, hub } = internals
     return {

@@ -3,7 +3,7 @@
 //
 // States: idle → working ⇄ quiet → draining → stopped. Losing a life (declared dead, out of touch) aborts
 // every handler and gives back everything unstarted; then a new life begins.
-import { decideOutcome } from '../core/decide.ts'
+import { decideOutcome, withinAttempts } from '../core/decide.ts'
 import { runPolicy } from '../core/policy.ts'
 import type { RunPolicy, SystemPolicy } from '../core/policy.ts'
 import type { AnyJob, FailedHook, RunMiddleware, RunServices } from '../core/definition.ts'
@@ -26,7 +26,7 @@ import { Deadlines } from './deadlines.ts'
 import { Dispatch } from './dispatch.ts'
 import { Executor } from './executor.ts'
 import { JobRun } from './job-run.ts'
-import type { AbortCause } from './job-run.ts'
+import type { AbortCause, RunBounds } from './job-run.ts'
 import { Life } from './life.ts'
 import type { LifeTimes } from './life.ts'
 import { Poller } from './poller.ts'
@@ -39,7 +39,7 @@ import { Reports } from './reports.ts'
 import type { Slots } from './slots.ts'
 import { tellProgress, tellStarted } from './telling.ts'
 
-export interface EngineOptions extends SystemPolicy {
+export interface EngineOptions extends SystemPolicy, RunBounds {
   readonly backend: Backend
   readonly connection: string
   readonly runtime: Runtime
@@ -54,8 +54,6 @@ export interface EngineOptions extends SystemPolicy {
   readonly tracing?: Tracing | undefined
   readonly host: { readonly name: string; readonly pid: number }
   readonly times: LifeTimes
-  /** The longest a run may take here, whatever its job says. */
-  readonly timeoutMaxMs: number
   /** How long a stopping worker waits for its last settlements. */
   readonly flushTimeoutMs: number
   /** The store told this worker to stop. */
@@ -260,7 +258,8 @@ export class Engine {
     this.#queues.sawPaused(demand.queues, reply.paused)
     if (jobs.length === 0) return
     const nowMs = this.#options.runtime.clock.monoMs()
-    const runs = jobs.map((claimed) => {
+    const runs = jobs.map((one) => {
+      const claimed = withinAttempts(one, this.#options.attemptsMax)
       const run = new JobRun(claimed, this.#options.definition(claimed.name), demand.worker, nowMs, this.#onDeadline)
       this.#runs.set(claimed.id, run)
       this.#options.slots.hold()

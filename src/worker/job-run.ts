@@ -18,6 +18,14 @@ export interface AbortCause {
   readonly outcome: Outcome | null
 }
 
+/** What a worker allows the runs of any job. */
+export interface RunBounds {
+  /** The longest a run may take here, whatever its job says. */
+  readonly timeoutMaxMs: number
+  /** Whoever fails here for the nth time fails for good, whatever its job says. */
+  readonly attemptsMax: number
+}
+
 export class JobRun implements Deadline {
   readonly claimed: ClaimedJob
   readonly definition: AnyJob | undefined

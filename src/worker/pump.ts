@@ -62,7 +62,7 @@ const REPORTS_MAX = LIMITS.applyBatchMax / 2
 /** A call behind another one must bring this many settlements, or find a store that has jobs for every claim. */
 const WORTH_A_CALL = 32
 /** The same where settlements are calls of their own: each is a commit. */
-const WORTH_A_COMMIT = 200
+const WORTH_A_COMMIT = 100
 /** Endings without an answer, beyond which nothing more is claimed apart from them: they would run again after a crash. */
 export const UNSETTLED_MAX = LIMITS.applyBatchMax * 1.5
 const NO_SETTLEMENTS: readonly Settlement[] = []

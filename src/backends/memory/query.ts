@@ -93,12 +93,13 @@ function payloadHas(payload: string, { path, equals }: NonNullable<JobFilter['pa
 }
 
 function countLanes(world: World, queue: string): LaneDepths {
-  const depths: [number, number, number] = [0, 0, 0]
-  const lanes = world.queues.get(queue)?.config.lanes
-  if (lanes === undefined) return depths
+  const state = world.queues.get(queue)
+  if (state === undefined) return [0, 0, 0]
+  const depths = state.ready.depths()
+  if (state.counts.dispatched === 0) return depths
   for (const record of world.jobs.values()) {
-    const isReady = record.status === 'queued' || record.status === 'dispatched'
-    if (record.queue === queue && isReady) depths[laneOf(record.priority, lanes)] += 1
+    const isWaiting = record.queue === queue && record.status === 'dispatched'
+    if (isWaiting) depths[laneOf(record.priority, state.config.lanes)] += 1
   }
   return depths
 }

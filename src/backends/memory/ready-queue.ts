@@ -31,6 +31,11 @@ export class ReadyQueue {
     return record
   }
 
+  depths(): [high: number, normal: number, low: number] {
+    const [high, normal, low] = this.#lanes
+    return [high.size, normal.size, low.size]
+  }
+
   *records(): Iterable<JobRecord> {
     for (const lane of this.#lanes) yield* lane.records()
   }
