@@ -47,10 +47,22 @@ test('an evicted part tears the epoch, full memory stops a push', async () => {
   await push(race, tag, tokens(1, 2))
   race.setFull(true)
   expect((await push(race, tag, tokens(3, 1))).isFull).toBe(true)
+  await expect(race.probe(QUEUE, tag)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   expect(await take(race, tag, 'a', 1, 1)).toEqual([1])
   race.evict(QUEUE, 'normal')
   const request = { session: session('a'), c: 2, most: 1, done: [] }
   expect((await race.take(QUEUE, tag, request)).refused?.why).toBe('TORN')
+})
+
+test('where memory is full, whoever knows of no epoch clears what is left of the last one', async () => {
+  const race = new MemoryRace()
+  const tag = await openRace(race, 1)
+  await push(race, tag, tokens(1, 2))
+  race.setFull(true)
+  await expect(race.probe(QUEUE, null)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  race.setFull(false)
+  expect((await race.probe(QUEUE, tag)).refused).toMatchObject({ why: 'EPOCH', epoch: '' })
+  expect(race.inspect(QUEUE).held.size).toBe(0)
 })
 
 test('with a guard left out it does what the guard forbids', async () => {

@@ -130,6 +130,52 @@ describe('a lost part', () => {
     }
   })
 
+  test.each([
+    ['normal', 'probe'],
+    ['share', 'take'],
+    ['revoked', 'take'],
+    ['s:z', 'take'],
+    ['s:z', 'holdings'],
+    ['floor', 'push'],
+    ['p:p9', 'push'],
+    ['floor', 'audit'],
+    ['floor', 'revoke'],
+    ['config', 'config'],
+  ])(
+    'something else in %s of the state: %s finds it, then every call does, and the next epoch is whole',
+    async (field, call) => {
+      const tag = await filled()
+      await redis.link.command('HSET', redis.keys()[0]!, field, 'oops')
+      expect((await CALLS[call]!(redis.race, tag)).refused?.why).toBe('TORN')
+      for (const [other, again] of named) expect((await again(redis.race, tag)).refused?.why, other).toBe('TORN')
+      const next = await openRace(redis.race, ++epoch)
+      await push(redis.race, next, tokens(1, 1))
+      expect(await take(redis.race, next, 'a', 1, 5)).toEqual([1])
+    },
+  )
+
+  test('a text that is no token, and a note that names no holder, are found by whoever meets them', async () => {
+    for (const text of ['oops', 'oops oops', '']) {
+      const tag = await filled()
+      await redis.link.command('LPUSH', redis.keys()[1]!, text)
+      expect((await CALLS['take']!(redis.race, tag)).refused?.why, text).toBe('TORN')
+    }
+    const tag = await filled()
+    await redis.link.command('HSET', redis.keys()[4]!, fieldOf(2), 'oops')
+    expect((await redis.race.audit(QUEUE, tag, 0, [fieldOf(2)])).refused?.why).toBe('TORN')
+  })
+
+  test('a pusher or a session that somebody made up keeps nobody from the audit, nor a number from the next epoch', async () => {
+    const tag = await filled()
+    await redis.link.command('HSET', redis.keys()[0]!, 'p:oops', 'oops', 's:oops', 'oops')
+    const { sessions } = passed(await redis.race.audit(QUEUE, tag, 0, []))
+    expect(sessions).toContain('oops')
+    for (const number of ['oops', '7.5', '9'.repeat(30)]) {
+      await redis.link.command('HSET', redis.keys()[0]!, 'number', number)
+      await push(redis.race, await openRace(redis.race, ++epoch), tokens(1, 1))
+    }
+  })
+
   test('once revoked tokens have passed, takes no longer look for them', async () => {
     const tag = await filled()
     passed(await redis.race.revoke(QUEUE, tag, [2, 12].map(fieldOf)))
@@ -251,7 +297,7 @@ describe('a server that refuses to write', () => {
 })
 
 describe('a full memory', () => {
-  test('push says full, everything else works', async () => {
+  test('push says full, a probe is refused, everything else works', async () => {
     const server = await plainServer()
     const redis = await connect({ url: server.url })
     const { race } = redis
@@ -273,7 +319,7 @@ describe('a full memory', () => {
       isFull: false,
       backlog: bits,
     })
-    expect((await race.probe(QUEUE, tag)).refused).toBeNull()
+    await expect(race.probe(QUEUE, tag)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     expect(await take(race, tag, 'a', 1, 2)).toEqual([1, 2])
     expect(await take(race, tag, 'a', 2, 1, [1])).toEqual([3])
     expect(await take(race, tag, 'a', 2, 1)).toBe('dup')
@@ -292,6 +338,9 @@ describe('a full memory', () => {
     expect(await take(race, tag, 'd', 1, 30)).toEqual([])
     expect(await take(race, tag, 'd', 1, 30)).toBe('dup')
     expect(raceProblems(await redis.read())).toEqual([])
+    await server.command('CONFIG', 'SET', 'maxmemory', 1)
+    await expect(race.probe(QUEUE, null)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(await server.command('EXISTS', ...redis.keys())).toBe(0)
     const next = await openRace(race, 2)
     expect(await take(race, next, 'a', 1, 1)).toEqual([])
   })

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { JobId, NewJob } from '../../src/core/job.ts'
 import type { JsonText } from '../../src/core/json.ts'
 import { TOKEN_BODY_MAX } from '../../src/backends/hybrid/ports.ts'
-import { readToken, tokenOfNew } from '../../src/backends/hybrid/token-text.ts'
+import { readToken, refsIn, tokenOfNew } from '../../src/backends/hybrid/token-text.ts'
 
 const ID = '0190a000-0000-7000-8000-000000000001' as JobId
 const FACTS = { lease: 7, nowMs: 1_000, priority: 50, maxAttempts: 3, lanes: [33, 66] } as const
@@ -28,4 +28,16 @@ test('a payload that is long, or written in lines by somebody else, is read from
     expect(text).not.toContain('\n')
     expect(readToken(text, 'q')).toMatchObject({ needsBody: true, job: { payload: '' } })
   }
+})
+
+test.each(['', 'oops', `${ID}:7`, `${ID}:7 50 0 0 3`, `${ID}:7 50 0 0 3 30000 1000 0 9 - mail.send {oops`])(
+  'a text that nobody here has written is refused: %j',
+  (text) => {
+    expect(() => readToken(text, 'q')).toThrow()
+  },
+)
+
+test('only a field that names a job and its lease is one', () => {
+  const strange = ['', '#', 'oops', 'oops:7', `${ID}:`, `${ID}:x`, `${ID}:-1`, `${ID}:${'9'.repeat(30)}`]
+  expect(refsIn([`${ID}:7`, ...strange])).toEqual([{ jobId: ID, lease: 7 }])
 })

@@ -66,6 +66,21 @@ describe('P3 scale_hint', () => {
     expect(await at.query<Hint>(hintOf('empty'))).toMatchObject([{ ready: '0', value: '0', wanted_workers: '0' }])
   })
 
+  test('P3 a consumer by hand, which has no slots, does not break it', async () => {
+    await using at = await place()
+    const noop = defineJob({ name: 'noop', queue: 'mail', run: () => undefined })
+    const mill = await at.process([noop])
+    await mill.enqueueMany(Array.from({ length: 11 }, () => [noop, undefined] as const))
+    const consumer = mill.consumer({ queues: ['mail'] })
+    const [claimed] = await consumer.claim(1)
+    expect(await at.query<Hint>(hintOf('mail'))).toMatchObject([
+      { ready: '10', running: '1', workers: '1', slots: '0', value: '11', wanted_workers: '2' },
+    ])
+    expect(await mill.health.scale('mail')).toMatchObject({ workers: 1, slots: 0, value: 11, wantedWorkers: 2 })
+    await consumer.ack(claimed!)
+    await consumer.stop()
+  })
+
   test('P3 a role that may only look can read it, with the query of the KEDA example', async () => {
     await using at = await place()
     const noop = defineJob({ name: 'noop', queue: 'mail', run: () => undefined })

@@ -235,10 +235,10 @@ export class HybridWorld {
         const isBusy = own.isSuspect || own.taking > 0 || own.checking !== undefined
         if (isBusy || tag === null || refusalOf(queue, { identity: this.#server, isFull: false }, tag) !== null)
           continue
-        for (const [field, note] of queue.held) {
-          if (!isHeldBy(note, session.worker) || own.isDone(field)) continue
+        const held = [...queue.held].filter(([, note]) => isHeldBy(note, session.worker)).map(([field]) => field)
+        for (const field of own.notDone(held)) {
           if (session.inFlight.has(refOf(field).lease)) continue
-          this.#checker.fail('stray', `${session.worker} holds ${field} as ${note} and does not know it`)
+          this.#checker.fail('stray', `${session.worker} holds ${field} and does not know it`)
         }
       }
     }

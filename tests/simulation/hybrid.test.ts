@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import { runCampaign } from './campaign.ts'
 import { simulate } from './simulation.ts'
 
-test('H2 60 seeds of the hybrid: every invariant holds, everything ends, Redis is empty, and every fault and failpoint was hit', async () => {
+test('H2 80 seeds of the hybrid: every invariant holds, everything ends, Redis is empty, and every fault and failpoint was hit', async () => {
   const campaign = await runCampaign(
-    Array.from({ length: 60 }, (_, index) => index + 225),
+    Array.from({ length: 80 }, (_, index) => index + 225),
     'hybrid',
   )
   expect(campaign.failures).toEqual([])

@@ -163,10 +163,19 @@ async function takeFrom(hybrid: Hybrid, session: Session, ask: Ask, basket: Bask
   else if (reply.texts.length > 0) {
     hybrid.tally.add(ask.name, 'taken', reply.texts.length)
     // An old copy of a Redis that does not say who it is hands out what already runs here.
-    const read = reply.texts
-      .map((text) => readToken(text, ask.name))
-      .filter(({ job }) => !session.inFlight.has(job.lease))
+    const read = readAll(reply.texts, ask.name)?.filter(({ job }) => !session.inFlight.has(job.lease))
+    // What else came with it goes back with the look at what this session holds.
+    if (read === undefined) return session.suspect(own)
     basket.jobs.push(...(await admit(hybrid, session, own, read, epoch, ask.leaseMs)))
+  }
+}
+
+/** Undefined: one of them is no token, so somebody else has written there. */
+function readAll(texts: readonly string[], queue: string): readonly ReadToken[] | undefined {
+  try {
+    return texts.map((text) => readToken(text, queue))
+  } catch {
+    return undefined
   }
 }
 

@@ -140,7 +140,7 @@ async function tokensOf(hybrid: Hybrid, session: Session): Promise<readonly Leas
     const tag = hybrid.view.tag(own.name)
     if (tag === null || hybrid.watch.isOpen(own.name) || own.c === 0) continue
     const fields = await heldFields(hybrid, session, own, tag)
-    for (const field of fields ?? []) if (!own.isDone(field)) refs.push(refOf(field))
+    for (const field of own.notDone(fields ?? [])) refs.push(refOf(field))
   }
   return refs
 }

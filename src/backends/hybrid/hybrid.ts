@@ -39,6 +39,8 @@ const GATE_POLL_MS = 5
 /** Scripts may not ask who the server is (ACL, managed Redis): an old copy of it would hand tokens out a second time. */
 const NAMELESS = '-'
 const REFRESH_MS = 250
+/** Of the window, while the memory of Redis is nearly full: some hundred tokens take no room, and work goes on. */
+const SHARE_LEAST = 0.01
 const REFRESH_ALL_MS = 10_000
 
 export class Hybrid {
@@ -139,13 +141,29 @@ export class Hybrid {
     return this.isConfirmed(queue) || this.view.row(queue)?.redisId === NAMELESS
   }
 
+  /** Of one lane, whoever fills it. */
   window(): number {
-    return Math.floor(this.times.window * this.windowShare)
+    return Math.floor(this.times.window * this.#leastShare)
   }
 
+  /** For producers, who have another way: nothing where there is no memory. */
   windowTerms(): WindowTerms {
-    const { windowTotal } = this.times
-    return { window: this.window(), total: Math.floor(windowTotal * this.windowShare), queues: this.view.tokenQueues }
+    return this.#termsWith(this.windowShare)
+  }
+
+  /** For the relay: without it nothing would be worked on. */
+  relayTerms(): WindowTerms {
+    return this.#termsWith(this.#leastShare)
+  }
+
+  get #leastShare(): number {
+    return this.windowShare === 0 ? SHARE_LEAST : this.windowShare
+  }
+
+  #termsWith(share: number): WindowTerms {
+    const { window, windowTotal } = this.times
+    const total = Math.floor(windowTotal * share)
+    return { window: Math.floor(window * share), total, queues: this.view.tokenQueues }
   }
 
   /** The sessions of this process beat at once: there is something to say, or to see. */

@@ -108,6 +108,11 @@ export class MemoryRace implements Race {
 
   async probe(queue: string, tag: EpochTag | null) {
     this.#mayWrite()
+    if (this.#server.isFull) {
+      // What is left of an epoch that is over makes room.
+      if (tag === null) this.#call(queue, (own) => void Object.assign(own, model.emptyQueue()))
+      throw new MillraceError('STORE_UNAVAILABLE', 'OOM the memory is full', { retryable: true })
+    }
     const refused = tag === null ? null : model.refusalOf(this.inspect(queue), this.#server, tag)
     return { redisId: refused?.redisId ?? this.#server.identity, refused }
   }

@@ -5,7 +5,9 @@ import type { Service } from '../../runtime/service.ts'
 import type { Hybrid } from './hybrid.ts'
 
 const MEMORY_MS = 5_000
-/** From here on the window shrinks; at the second nothing more goes to Redis. */
+/** While it is tight: when there is room again it is used. */
+const TIGHT_MS = 1_000
+/** From here on the window shrinks; at the second the relay alone brings jobs, a few at a time. */
 const MEMORY_TIGHT = 0.8
 const MEMORY_FULL = 0.95
 
@@ -25,5 +27,5 @@ async function watchMemory(hybrid: Hybrid): Promise<number> {
     )
   }
   hybrid.windowShare = share
-  return MEMORY_MS
+  return share < 1 ? TIGHT_MS : MEMORY_MS
 }

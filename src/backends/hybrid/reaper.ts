@@ -4,7 +4,7 @@
 import type { WorkerId } from '../../core/job.ts'
 import type { Hybrid } from './hybrid.ts'
 import type { EpochTag } from './ports.ts'
-import { refOf } from './token-text.ts'
+import { refsIn } from './token-text.ts'
 
 /** Throws when an outcome is unknown; everything is repeated with the next pass. */
 export async function reap(hybrid: Hybrid, queue: string): Promise<number> {
@@ -33,7 +33,8 @@ async function bury(hybrid: Hybrid, queue: string, tag: EpochTag, session: Worke
     const request = { session, c: 'dead', cursor } as const
     const page = await hybrid.calls.gated(queue, tag, (race) => race.holdings(queue, tag, request))
     if (page === undefined) return
-    if (page.fields.length > 0) await hybrid.ledger.bequeath(session, page.fields.map(refOf))
+    const refs = refsIn(page.fields)
+    if (refs.length > 0) await hybrid.ledger.bequeath(session, refs)
     hybrid.runtime.failpoint('hybrid.bequeathed')
     cursor = page.cursor
     const isLast = cursor === '0'

@@ -22,7 +22,7 @@ export async function relayOnce(
   pipes.delete(queue)
   const before = await push(hybrid, queue, tag, pipe, [], null)
   if (before === undefined) return false
-  const rooms = roomsOf(hybrid.windowTerms(), before, () => hybrid.lanes.all((name) => hybrid.view.tag(name)))
+  const rooms = roomsOf(hybrid.relayTerms(), before, () => hybrid.lanes.all((name) => hybrid.view.tag(name)))
   if (rooms.every((room) => room === 0)) {
     if (!before.backlog.every(Boolean)) await sayFull(hybrid, queue, tag, pipe)
     pipes.set(queue, pipe)

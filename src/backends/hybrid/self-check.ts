@@ -6,7 +6,7 @@ import { bounded } from '../../runtime/bounded.ts'
 import type { Hybrid } from './hybrid.ts'
 import type { EpochTag, TokenField } from './ports.ts'
 import type { Session, SessionQueue } from './session.ts'
-import { refOf } from './token-text.ts'
+import { refOf, refsIn } from './token-text.ts'
 
 /**
  * The half of PostgreSQL: rows marked as run by this session that it does not run. Once at a time, after the claims under way
@@ -64,10 +64,10 @@ async function isRidOfStrays(hybrid: Hybrid, session: Session, own: SessionQueue
   const { worker } = session
   const held = await heldFields(hybrid, session, own, tag)
   if (held === undefined) return false
-  const unknown = held.filter((field) => !session.inFlight.has(refOf(field).lease) && !own.isDone(field))
+  const unknown = own.notDone(held).filter((field) => !session.inFlight.has(refOf(field).lease))
   if (unknown.length > 0) {
     hybrid.runtime.failpoint('hybrid.before-give-back')
-    const moved = await hybrid.ledger.giveBack(worker, unknown.map(refOf))
+    const moved = await hybrid.ledger.giveBack(worker, refsIn(unknown))
     hybrid.tally.add(own.name, 'returned', moved)
     const dropped = await hybrid.calls.gated(own.name, tag, (race) => race.drop(own.name, tag, worker, unknown, false))
     if (dropped === undefined) return false

@@ -51,8 +51,10 @@ export class SessionQueue {
     if (fields.length > 0) this.#done.unshift(...fields)
   }
 
-  isDone(field: TokenField): boolean {
-    return this.#done.includes(field)
+  /** Those of them whose end Redis has yet to be told of are left out. */
+  notDone(fields: readonly TokenField[]): readonly TokenField[] {
+    const done = new Set(this.#done)
+    return fields.filter((field) => !done.has(field))
   }
 
   /** Tokens of an epoch that is over: nobody asks for them any more. True when it is another. */

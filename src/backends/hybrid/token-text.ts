@@ -23,6 +23,13 @@ export function refOf(field: TokenField): LeaseRef {
   return { jobId: field.slice(0, at) as JobId, lease: Number(field.slice(at + 1)) as LeaseNumber } // minted and written by us
 }
 
+const FIELD = /^[0-9a-f-]{36}:\d{1,16}$/
+
+/** Of fields that Redis has named: what somebody else has written there is no lease. */
+export function refsIn(fields: readonly TokenField[]): readonly LeaseRef[] {
+  return fields.filter((field) => FIELD.test(field)).map(refOf)
+}
+
 export interface MintFacts {
   readonly lease: number
   readonly nowMs: number
@@ -77,6 +84,7 @@ export interface ReadToken {
   readonly needsBody: boolean
 }
 
+/** Throws where the text is none that was written above: Redis has what others have put there. */
 export function readToken(text: string, queue: string): ReadToken {
   const words = splitWords(text)
   const field = words[0]!
@@ -122,6 +130,7 @@ function splitWords(text: string): readonly string[] {
   let from = 0
   for (let index = 0; index < WORDS; index++) {
     const to = text.indexOf(' ', from)
+    if (to < 0) throw new Error('a token has fewer words than it should have')
     wordsRead[index] = text.slice(from, to)
     from = to + 1
   }

@@ -7,6 +7,10 @@ local STATE, HELD = KEYS[1], KEYS[5]
 local LANE = { KEYS[2], KEYS[3], KEYS[4] }
 local LANES = { 'high', 'normal', 'low' }
 
+local function torn(state)
+  return { 'TORN', state[2], state[1] }
+end
+
 -- Answers fields of the state: tag, identity, the three lengths, then those asked for; or nil and the refusal.
 -- `#` and the lengths are left to the caller, who often learns them from a command of its own.
 local function enter(...)
@@ -15,14 +19,11 @@ local function enter(...)
   if state[1] ~= ARGV[1] then return nil, { 'EPOCH', here, state[1] or '' } end
   if state[2] ~= here then return nil, { 'IDENTITY', here, state[1] } end
   for at = 3, 5 do state[at] = tonumber(state[at]) end
+  if not (state[3] and state[4] and state[5]) then return nil, torn(state) end
   return state
 end
 
-local function torn(state)
-  return { 'TORN', state[2], state[1] }
-end
-
--- For a loss found out only after a write: without `#` every later call finds it too.
+-- For a loss found out only after a write, or where others do not look: without `#` every later call finds it too.
 local function condemn(state)
   redis.call('HDEL', HELD, '#')
   return torn(state)

@@ -6,6 +6,7 @@ local session, number = ARGV[2], ARGV[3]
 local state, refusal = enterWhole('s:' .. session)
 if not state then return refusal end
 local last = state[6] or '0'
+if last ~= 'dead' and not tonumber(last) then return condemn(state) end
 if last ~= 'dead' and (number == 'dead' or tonumber(number) > tonumber(last)) then put(STATE, 's:' .. session, number) end
 
 local page = redis.call('HSCAN', HELD, ARGV[4], 'COUNT', 1000)

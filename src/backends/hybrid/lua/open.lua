@@ -11,7 +11,8 @@ if wanted ~= '-' then
 end
 -- Whatever somebody else has put there instead is cleared below.
 local found = redis.pcall('HMGET', STATE, 'number', 'birth')
-if found[1] and tonumber(found[1]) > tonumber(number) then return { 'AHEAD', found[1] } end
+local there = tonumber(string.match(found[1] or '', '^%d+$'))
+if there and there > tonumber(number) and there < 2 ^ 53 then return { 'AHEAD', found[1] } end
 if found[1] == number then return { 'OK', found[2] } end
 
 -- The first write frees, so the others pass also when memory is full.

@@ -11,6 +11,8 @@
 local state, refusal = enter('floor', 'parked', 'backlog', 'p:' .. ARGV[2])
 if not state then return refusal end
 local floor, parked, backlog, pushed = tonumber(state[6]), state[7], state[8], tonumber(state[9] or -1)
+-- Somebody else has written here.
+if not (floor and pushed and backlog) then return condemn(state) end
 local lowest, highest = tonumber(ARGV[7]), tonumber(ARGV[8])
 local counts = { tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11]) }
 

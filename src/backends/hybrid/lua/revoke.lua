@@ -7,6 +7,7 @@
 local state, refusal = enterWhole('floor', 'revoked')
 if not state then return refusal end
 local floor, revoked = tonumber(state[6]), tonumber(state[7])
+if not (floor and revoked) then return condemn(state) end
 local answers, marks = { 'OK' }, {}
 for index, note in ipairs(notesFrom(2)) do
   local field = ARGV[1 + index]

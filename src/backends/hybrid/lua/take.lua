@@ -10,7 +10,10 @@ local paused, share, before, parked, last = state[6], tonumber(state[7]), state[
 local revoked = tonumber(state[10])
 if not isHeldWhole(state) then return torn(state) end
 local isDead = last == 'dead'
-local isDup = not isDead and last and tonumber(number) <= tonumber(last)
+local lastNumber = tonumber(last or 0)
+-- Somebody else has written here.
+if not (share and revoked and before and (isDead or lastNumber)) then return condemn(state) end
+local isDup = not isDead and last and tonumber(number) <= lastNumber
 if (isDead or isDup or paused == '1') and not areLanesWhole(state) then return torn(state) end
 if isDead then return { 'SESSION' } end
 
@@ -93,9 +96,10 @@ local function popNext(count)
   return pop(only, math.min(count, state[2 + only]))
 end
 
+-- A text without words is no token: nobody knows it by this name either.
 local find, sub = string.find, string.sub
 local function fieldOf(text)
-  return sub(text, 1, find(text, ' ', 1, true) - 1)
+  return sub(text, 1, (find(text, ' ', 1, true) or 0) - 1)
 end
 
 -- What was taken back while it waited is dropped here. nil: a token that nobody knows.
@@ -157,7 +161,7 @@ if size > 0 then
   local mark, marks = session .. '/' .. number, {}
   for index = 1, size do
     local text = texts[index]
-    marks[2 * index - 1], marks[2 * index] = sub(text, 1, find(text, ' ', 1, true) - 1), mark
+    marks[2 * index - 1], marks[2 * index] = sub(text, 1, (find(text, ' ', 1, true) or 0) - 1), mark
   end
   -- A field that was not there before belongs to a token that nobody knows.
   if redis.call('HSET', HELD, unpack(marks)) > 0 then return condemn(state) end

@@ -30,7 +30,8 @@ select q.name as queue, not q.is_active as paused, n.ready, n.running,
        greatest(0, floor(extract(epoch from millrace.now_at() - n.oldest)))::bigint as oldest_ready_seconds,
        coalesce(s.workers, 0) as workers, coalesce(s.slots, 0) as slots,
        n.value,
-       ceil(n.value * coalesce(s.workers::numeric / s.slots, 0.1))::bigint as wanted_workers
+       -- Consumers by hand are workers without slots.
+       ceil(n.value * coalesce(s.workers::numeric / nullif(s.slots, 0), 0.1))::bigint as wanted_workers
 from millrace.job_queues q
 cross join lateral millrace.ready_of(q.id) w
 left join (
