@@ -3,9 +3,12 @@
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 
 export interface BookFiles {
-  /** `asked <job> <ms> [<group>]` before an enqueue is sent, `acked <job> <ms>` once it was acknowledged. */
+  /**
+   * `asked <job> <ms> [<group>]` before an enqueue is sent, `due <job> <ms>` where it is for later, `acked <job> <ms>`
+   * once it was acknowledged.
+   */
   readonly ledger: string
-  /** `start <job> <pid> <ms>` and `end <job> <pid> <ms>` of every handler. */
+  /** `start <job> <pid> <ms>` and `end <job> <pid> <ms> <ms of its start>` of every handler. */
   readonly runs: string
 }
 
@@ -14,6 +17,8 @@ export interface Books {
   readonly asked: ReadonlyMap<string, Asked>
   /** When each was acknowledged. */
   readonly acked: ReadonlyMap<string, number>
+  /** Not before these moments. */
+  readonly due: ReadonlyMap<string, number>
   /** In the order of their starts. */
   readonly runs: readonly Run[]
 }
@@ -35,6 +40,11 @@ export function writeLine(path: string, ...words: readonly (string | number)[]):
   appendFileSync(path, `${words.join(' ')}\n`)
 }
 
+/** Many at once. */
+export function writeLines(path: string, lines: readonly (readonly (string | number)[])[]): void {
+  appendFileSync(path, lines.map((words) => `${words.join(' ')}\n`).join(''))
+}
+
 export function readBooks(files: BookFiles): Books {
   return booksOf(linesOf(files.ledger), linesOf(files.runs))
 }
@@ -42,31 +52,44 @@ export function readBooks(files: BookFiles): Books {
 export function booksOf(ledger: readonly string[], runs: readonly string[]): Books {
   const asked = new Map<string, Asked>()
   const acked = new Map<string, number>()
+  const due = new Map<string, number>()
   for (const line of ledger) {
     const [kind, id = '', atMs, group] = line.split(' ')
     if (kind === 'asked') asked.set(id, { atMs: Number(atMs), ...(group !== undefined && { group }) })
-    else acked.set(id, Number(atMs))
+    else (kind === 'due' ? due : acked).set(id, Number(atMs))
   }
-  return { asked, acked, runs: runsOf(runs) }
+  return { asked, acked, due, runs: runsOf(runs) }
 }
 
 function runsOf(lines: readonly string[]): readonly Run[] {
-  const runs: { id: string; pid: number; startMs: number; endMs?: number }[] = []
-  const open = new Map<string, (typeof runs)[number]>()
+  const runs: OpenRun[] = []
+  // A process may have two runs of one job: one that has lost it, and the next.
+  const open = new Map<string, OpenRun[]>()
   for (const line of lines) {
-    const [kind, id = '', pid = '', atMs] = line.split(' ')
+    const [kind, id = '', pid = '', atMs, startMs] = line.split(' ')
     const key = `${id} ${pid}`
+    const under = open.get(key) ?? []
     if (kind === 'start') {
       const run = { id, pid: Number(pid), startMs: Number(atMs) }
       runs.push(run)
-      open.set(key, run)
+      open.set(key, [...under, run])
     } else {
-      const run = open.get(key)
+      const run = under.find((one) => startMs === undefined || one.startMs === Number(startMs))
       if (run !== undefined) run.endMs = Number(atMs)
-      open.delete(key)
+      open.set(
+        key,
+        under.filter((one) => one !== run),
+      )
     }
   }
   return runs
+}
+
+interface OpenRun {
+  readonly id: string
+  readonly pid: number
+  readonly startMs: number
+  endMs?: number
 }
 
 /** What a handler answers, so that the record of a system shows whose result it has kept. */

@@ -1,4 +1,5 @@
 // The result of one cell. The shape is stable; fields are only ever added.
+import type { Figures } from './figures.ts'
 import type { Backend } from './system.ts'
 
 export interface Cell {
@@ -43,5 +44,7 @@ export interface Cell {
   /** As promised. Peers promise nothing here: of them it says whether nothing was lost, stuck or run twice. */
   readonly ok: boolean
   readonly note: string
+  /** What only this scenario measures. */
+  readonly figures?: Figures
   readonly seconds: number
 }

@@ -72,6 +72,7 @@ export function judge(evidence: Evidence): Cell {
     steady === undefined
       ? null
       : pace.steadyAfterMs(books, { fromMs: struck.backMs, toMs: evidence.load.toMs }, evidence.ratePerS * steady.share)
+  const findings = struck.findings?.(books)
   const measured = {
     scenario: scenario.name,
     system: evidence.system,
@@ -102,10 +103,18 @@ export function judge(evidence: Evidence): Cell {
     ...(isOurs ? brokenPledges(measured, evidence, restarts.lastMs !== null) : []),
     ...(side?.batches.length === 0 ? ['no batch was counted'] : []),
     ...unfailed(evidence),
+    ...lostForNothing(delivery.lostOfKept(lostAll, struck.kept).length),
+    ...(isOurs ? (struck.flaws ?? []) : []),
+    ...(findings?.broken ?? []),
     ...quits.map(({ words }) => `a process ended by itself: ${words}`),
   ]
   const notes = [...broken, ...(given !== undefined && measured.lost > 0 ? [`contract: ${given}`] : [])]
-  return { ...measured, ok: broken.length === 0, note: notes.join('; ') }
+  const figures = findings === undefined ? {} : { figures: findings.figures }
+  return { ...measured, ...figures, ok: broken.length === 0, note: notes.join('; ') }
+}
+
+function lostForNothing(count: number): readonly string[] {
+  return count === 0 ? [] : [`${count} lost although the store had them`]
 }
 
 type Measured = Omit<Cell, 'ok' | 'note'>
@@ -136,7 +145,8 @@ function brokenPledges(
   { scenario: { promise = {} }, ttlMs, ratePerS }: Evidence,
   isRestart: boolean,
 ): readonly string[] {
-  const { ratioMin = 0, steady } = promise
+  const { steady } = promise
+  const ratioMin = (typeof promise.ratioMin === 'object' ? promise.ratioMin[cell.backend] : promise.ratioMin) ?? 0
   const usualMaxS = isRestart ? (ttlMs ?? DEFAULTS.workerTtlMs) / 1000 + RESTART_MAX_S : FIRST_START_MAX_S
   const recoveryMaxS = promise.recoveryMaxS ?? usualMaxS
   const isLate = ratePerS > 0 && (cell.recoverySeconds ?? Infinity) > recoveryMaxS

@@ -11,12 +11,15 @@ export interface Link {
   readonly redis?: TcpProxy
   /** The servers as the process sees them. */
   readonly place: Place
+  /** The process stays where it is, and reaches other servers. */
+  moveTo(place: Place): void
   close(): Promise<void>
 }
 
 export async function openLink({ backend, ...urls }: Place): Promise<Link> {
   const postgres = urls.postgres === undefined ? undefined : await startFaultProxy(portOf(urls.postgres))
   const redis = urls.redis === undefined ? undefined : await startTcpProxy(portOf(urls.redis))
+  let now: Omit<Place, 'backend'> = urls
   return {
     ...(postgres && { postgres }),
     ...(redis && { redis }),
@@ -25,10 +28,20 @@ export async function openLink({ backend, ...urls }: Place): Promise<Link> {
       ...(postgres && { postgres: postgres.urlOf(urls.postgres!) }),
       ...(redis && { redis: `redis://127.0.0.1:${redis.port}` }),
     },
+    moveTo(next) {
+      if (next.postgres !== undefined && next.postgres !== now.postgres) moveProxy(postgres, next.postgres)
+      if (next.redis !== undefined && next.redis !== now.redis) moveProxy(redis, next.redis)
+      now = next
+    },
     async close() {
       await Promise.all([postgres?.close(), redis?.close()])
     },
   }
+}
+
+function moveProxy(proxy: FaultProxy | TcpProxy | undefined, url: string): void {
+  proxy?.retarget(portOf(url))
+  proxy?.resetAll()
 }
 
 function portOf(url: string): number {

@@ -99,12 +99,17 @@ export function turnsOf(
       .flatMap(({ name: system, backends: own }) =>
         own
           .filter((backend) => scenario.backends.includes(backend) && (backends?.includes(backend) ?? true))
+          .filter((backend) => isFor(scenario, system, backend))
           .filter((backend) => only?.some((target) => target === system || target === `${system}:${backend}`) ?? true)
           .map((backend) => ({ scenario, system, backend })),
       ),
   )
   if (turns.length === 0) throw new Error('nothing to play: no system has such a scenario on such a backend')
   return turns
+}
+
+function isFor({ among }: Scenario, system: string, backend: Backend): boolean {
+  return system === OURS || (among?.some((target) => target === system || target === `${system}:${backend}`) ?? true)
 }
 
 function list(text: string | undefined): readonly string[] | undefined {

@@ -3,6 +3,7 @@ import { unfinished } from './checks/delivery.ts'
 import { hasCaughtUp } from './checks/side.ts'
 import type { Cell } from './cell.ts'
 import { judge } from './judge.ts'
+import type { OwnStores } from './own-stores.ts'
 import { wait } from './scenario.ts'
 import type { Scenario, Times } from './scenario.ts'
 import type { Servers } from './servers.ts'
@@ -33,13 +34,36 @@ const QUIET_MS = 2_000
 /** A new leader is there after a ttl of the lead, and catches up at once. */
 const TICKS_MAX_MS = 20_000
 
-export async function play({ servers, program, system, backend, scenario, times }: PlayOptions): Promise<Cell> {
+export async function play({ servers, ...options }: PlayOptions): Promise<Cell> {
+  const { connectionsMax } = options.scenario
+  if (connectionsMax === undefined) return await playWith({ servers, ...options })
+  const wide = await servers.wide(connectionsMax)
+  try {
+    return await playWith({ servers: wide, ...options })
+  } finally {
+    await wide.close()
+  }
+}
+
+async function playWith(options: PlayOptions): Promise<Cell> {
+  const usual = await options.servers.freshPlace(options.backend)
+  const own = await options.scenario.stores?.(usual)
+  try {
+    return await playOn(own?.place ?? usual, own, options)
+  } finally {
+    await own?.close()
+  }
+}
+
+async function playOn(place: Place, own: OwnStores | undefined, options: PlayOptions): Promise<Cell> {
+  const { servers, program, system, backend, scenario, times } = options
   const beganMs = performance.now()
-  const place = await servers.freshPlace(backend)
-  const ttlMs = scenario.ttl === 'default' && !times.isAlwaysShort ? undefined : times.ttlMs
+  const isDefault = scenario.ttl === 'long' || (scenario.ttl === 'default' && !times.isAlwaysShort)
+  const ttlMs = isDefault ? undefined : times.ttlMs
   const ratePerS = scenario.ratePerS ?? RATE_PER_S
-  const load = { ratePerS, ...(ttlMs !== undefined && { ttlMs }) }
-  const stage = await openStage({ system, servers, program, place, load })
+  const crew = scenario.crew?.(times)
+  const load = { ratePerS, ...(ttlMs !== undefined && { ttlMs }), ...(crew !== undefined && { crew }) }
+  const stage = await openStage({ system, servers, program, place, own, load })
   const isOurs = system.name === OURS
   // Some end by design when their store is away, and count on somebody who starts them again.
   const isSupervised = !isOurs && ratePerS > 0
@@ -58,10 +82,10 @@ export async function play({ servers, program, system, backend, scenario, times 
       await leaveProducers?.()
       const quitters = stage.producers.filter(({ hasQuit }) => hasQuit)
       await Promise.all(stage.producers.map((producer) => producer.stop()))
-      const drainMaxMs = isOurs ? DRAIN_MAX_MS : PEER_DRAIN_MAX_MS[scenario.ttl ?? 'short']
-      const census = await drain(stage, struck.place ?? place, drainMaxMs, struck.failed)
+      const drainMaxMs = isOurs ? DRAIN_MAX_MS : PEER_DRAIN_MAX_MS[scenario.ttl === undefined ? 'short' : 'default']
+      const census = await drain(stage, drainMaxMs, struck.failed)
       const hasSide = ratePerS > 0 && scenario.mayLose?.[backend] === undefined
-      const side = hasSide ? await settledSide(system, struck.place ?? place, toMs) : undefined
+      const side = hasSide ? await settledSide(system, stage.place, toMs) : undefined
       // Workers may also end while the rest is drained.
       quitters.push(...stage.workers.filter(({ hasQuit }) => hasQuit))
       return judge({
@@ -70,7 +94,7 @@ export async function play({ servers, program, system, backend, scenario, times 
         backend,
         isOurs,
         books: stage.books(),
-        recorded: await system.record?.(struck.place ?? place),
+        recorded: await system.record?.(stage.place),
         census,
         side,
         struck,
@@ -92,8 +116,8 @@ export async function play({ servers, program, system, backend, scenario, times 
 }
 
 /** Until nothing waits or runs, or the time is over. Where every worker has ended there is a new one. */
-async function drain(stage: Stage, place: Place, maxMs: number, failed: readonly string[] = []): Promise<Census> {
-  const { system } = stage
+async function drain(stage: Stage, maxMs: number, failed: readonly string[] = []): Promise<Census> {
+  const { system, place } = stage
   if (!stage.workers.some(({ isAlive }) => isAlive)) await stage.startWorker()
   const deadlineMs = performance.now() + maxMs
   let ended = 0

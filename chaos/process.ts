@@ -1,7 +1,9 @@
 // The program of every process of a cell: a worker or a producer of one system, with its part of the books.
+import { closeSync, openSync } from 'node:fs'
 import { uuidv7 } from 'uuidv7'
 import { watchFailpoints } from '../src/runtime/failpoints.ts'
 import { resultOf, writeLine } from './books.ts'
+import { trueNowMs } from './clock.ts'
 import type { ProducerProcessSettings, Said, Settings, Told, WorkerProcessSettings } from './protocol.ts'
 import type { ChaosJob, OpenProducer } from './system.ts'
 import { systemOf } from './systems/catalogue.ts'
@@ -11,27 +13,33 @@ const TICK_MS = 10
 /** More enqueues at once are not asked for: who offers waits, as a caller would. */
 const IN_FLIGHT_MAX = 2_000
 const ONE_OF = 10
+const KIB = 1024
 
+let isExhausting = false
 const settings = JSON.parse(process.argv[2] ?? '{}') as Settings // written by the harness
 const stop = settings.role === 'worker' ? await work(settings) : await produce(settings)
 process.on('message', (told: Told) => {
   if (told === 'stop') void stop().then(() => process.disconnect())
+  else if (told === 'exhaust') isExhausting = true
+  else if (told === 'measure') say({ kind: 'measured', rssMaxBytes: process.resourceUsage().maxRSS * KIB })
   else watchFailpoints((name) => void (name === settings.dieAt && process.kill(process.pid, 'SIGKILL')))
 })
 // A process whose harness has gone ends too.
 process.on('disconnect', () => process.exit(0))
-say({ kind: 'ready' })
+say({ kind: 'ready', nowMs: Date.now() })
 
 async function work({ system, place, runs, pill, blocker, ...rest }: WorkerProcessSettings) {
   const worker = await (
     await systemOf(system)
-  ).openWorker(place, rest, async ({ id, longMs }) => {
-    const startMs = Date.now()
+  ).openWorker(place, rest, async ({ id, longMs, firstMs }) => {
+    const startMs = trueNowMs()
     writeLine(runs, 'start', id, process.pid, startMs)
     if (id === pill) process.kill(process.pid, 'SIGKILL')
-    if (id === blocker) block(longMs)
-    else if (longMs > 0) await new Promise((resolve) => setTimeout(resolve, longMs))
-    writeLine(runs, 'end', id, process.pid, Date.now())
+    if (isExhausting) exhaust()
+    const ms = firstMs !== undefined && isFirstRun(runs, id) ? firstMs : longMs
+    if (id === blocker) block(ms)
+    else if (ms > 0) await new Promise((resolve) => setTimeout(resolve, ms))
+    writeLine(runs, 'end', id, process.pid, trueNowMs(), startMs)
     return resultOf({ pid: process.pid, startMs })
   })
   return () => worker.close()
@@ -40,6 +48,22 @@ async function work({ system, place, runs, pill, blocker, ...rest }: WorkerProce
 function block(ms: number): void {
   const untilMs = performance.now() + ms
   while (performance.now() < untilMs);
+}
+
+/** Until the process is ended for it. */
+function exhaust(): never {
+  const kept: unknown[] = []
+  for (;;) kept.push({ kept })
+}
+
+/** Whether nobody has run this job before, in any process. */
+function isFirstRun(runs: string, id: string): boolean {
+  try {
+    closeSync(openSync(`${runs}-${id}`, 'wx'))
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** Jobs at a steady rate by the clock, each enqueued by a call of its own. */

@@ -13,6 +13,7 @@ export interface WorkerProcessSettings extends ProcessSettings {
   readonly role: 'worker'
   readonly runs: string
   readonly concurrency: number
+  readonly workers?: number
   readonly ttlMs?: number
   /** The job that kills its process. */
   readonly pill: string
@@ -35,7 +36,23 @@ export interface ProducerProcessSettings extends ProcessSettings {
 export type Settings = WorkerProcessSettings | ProducerProcessSettings
 
 /** To the harness. */
-export type Said = { readonly kind: 'ready' } | { readonly kind: 'refused'; readonly message: string }
+export type Said =
+  | { readonly kind: 'ready'; readonly nowMs: number }
+  | { readonly kind: 'refused'; readonly message: string }
+  | { readonly kind: 'measured'; readonly rssMaxBytes: number }
 
-/** To a process: end in order; die at the failpoint of your settings. */
-export type Told = 'stop' | 'die'
+/**
+ * To a process: end in order; die at the failpoint of your settings; fill the heap in the next handler; say how much memory
+ * you have had at the most.
+ */
+export type Told = 'stop' | 'die' | 'exhaust' | 'measure'
+
+/** How the process of a worker differs from others. */
+export interface Look {
+  /** Its clock on the wall is wrong by this. */
+  readonly aheadMs?: number
+  readonly heapMaxMiB?: number
+  readonly workers?: number
+  /** Of each worker. */
+  readonly concurrency?: number
+}

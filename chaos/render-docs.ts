@@ -6,7 +6,7 @@ import { SCENARIOS } from './phases/catalogue.ts'
 import type { ChaosReport } from './report.ts'
 import { TIMES } from './scenario.ts'
 import { OURS } from './systems/catalogue.ts'
-import { numberOf, percent } from './table.ts'
+import { factsOf, numberOf, percent } from './table.ts'
 
 export const DATA = 'docs/data/chaos.json'
 export const PAGE = 'docs/reliability.md'
@@ -31,7 +31,7 @@ where a scenario does not ask for defaults (\`${pace}\`). To play it again: \`np
 
 A producer process offers jobs at a steady rate by the clock, each by a call of its own, and writes every id to a file before it asks and once it is told. Two worker processes write a line when a
 handler starts and when it ends. Every process reaches its stores through a proxy of its own, which can be slow, silent, or break. After a phase of load the fault strikes, the load goes on for
-another phase, the producer stops, and what is left is drained. Then the books are compared with what the system says of each job. PostgreSQL has \`fsync\` and \`synchronous_commit\` on, Redis its log
+another phase, the producer stops, and what is left is drained. Then the books are compared with what the system says of each job. Where PostgreSQL fails over or its disk is full, the cell has a server of its own. PostgreSQL has \`fsync\` and \`synchronous_commit\` on, Redis its log
 with \`everysec\`. Peers are played by the same program, and their workers are started again when they end by
 themselves; what of theirs only waits for a time-out of its own after 20 s (75 s at default settings) is *stuck*, not lost. Where links fail peers are played with \`--full\` alone.
 
@@ -93,7 +93,8 @@ function sections(cells: readonly Cell[]): string {
 }
 
 function wordsOf(cell: Cell): readonly string[] {
-  const { note, ok, system } = cell
+  const { ok, system } = cell
+  const facts = factsOf(cell)
   const verdict = system === OURS || !ok ? (ok ? 'yes' : 'no') : 'nothing amiss'
   return [
     `${system} on ${cell.backend}`,
@@ -106,7 +107,7 @@ function wordsOf(cell: Cell): readonly string[] {
     String(cell.duplicated - cell.duplicatesAllowed),
     cell.recoverySeconds === null ? '–' : `${numberOf(cell.recoverySeconds, 1)} s`,
     percent(cell.throughputRatio),
-    note === '' ? verdict : `${verdict}: ${note}`,
+    facts === '' ? verdict : `${verdict}: ${facts}`,
   ]
 }
 

@@ -1,6 +1,10 @@
 // What a scenario is: a load, something that is done to it, and what is promised of ours meanwhile.
+import type { Books } from './books.ts'
 import type { Robbed } from './checks/delivery.ts'
 import type { Span } from './checks/pace.ts'
+import type { OwnStores } from './own-stores.ts'
+import type { Findings } from './figures.ts'
+import type { Look } from './protocol.ts'
 import type { Stage } from './stage.ts'
 import type { Backend, Place } from './system.ts'
 
@@ -12,11 +16,19 @@ export interface Scenario {
   readonly backends: readonly Backend[]
   /** Whether peers are struck in the same way: with --full alone, or never, since only Millrace has what it is about. */
   readonly peers: 'usual' | 'full' | 'never'
+  /** Of the peers only these, as for --only: the others have nothing like it. */
+  readonly among?: readonly string[]
   readonly ratePerS?: number
-  /** `default`: that of the system. Absent: `Times.ttlMs`, in every system that has one. */
-  readonly ttl?: 'default'
+  /** `default`: that of the system; `long`: also where there is no time, since nobody waits for it. Absent: `Times.ttlMs`, in every system that has one. */
+  readonly ttl?: 'default' | 'long'
+  /** The first workers. Default: two. */
+  readonly crew?: (times: Times) => readonly Look[]
+  /** PostgreSQL has to take so many connections: it gets a server of its own. */
+  readonly connectionsMax?: number
   /** Somebody is robbed in the middle of a job, or the fault was none; of peers too. */
   readonly interrupts?: true
+  /** It is played on stores of its own, instead of the usual ones or of a part of them. */
+  readonly stores?: (usual: Place) => Promise<OwnStores>
   readonly strike: (stage: Stage, times: Times) => Promise<Struck>
   /** What must hold for Millrace beside what holds always. */
   readonly promise?: Pledge
@@ -27,8 +39,8 @@ export interface Scenario {
 export interface Pledge {
   /** Until work goes on; see Cell.recoverySeconds. Default 1 s after a fault that robs nobody, else ttl + 5 s. */
   readonly recoveryMaxS?: number
-  /** Of the rate before. */
-  readonly ratioMin?: number
+  /** Of the rate before; by backend where not all promise the same. */
+  readonly ratioMin?: number | Partial<Record<Backend, number>>
   /** So much of the offered rate, so soon after the store was back, until the end of the load. */
   readonly steady?: { readonly share: number; readonly withinS: number }
 }
@@ -43,8 +55,12 @@ export interface Struck {
   readonly forgot?: Span
   /** Acknowledged jobs that must end as failed. */
   readonly failed?: readonly string[]
-  /** Where the stores are from now on. Absent: where they were. */
-  readonly place?: Place
+  /** Acknowledged jobs that the store still had after the fault: whatever the contract gives up, these are not lost. */
+  readonly kept?: ReadonlySet<string>
+  /** What else was seen meanwhile that breaks a promise of ours. */
+  readonly flaws?: readonly string[]
+  /** What this scenario alone can say, from the books as they are in the end. */
+  readonly findings?: (books: Books) => Findings
   /** What is to be ended after the run. */
   readonly close?: () => Promise<void>
 }
@@ -58,13 +74,16 @@ export interface Times {
   /** Also where it asks for the default: there is no time for that. */
   readonly isAlwaysShort?: boolean
   readonly blockedMs: number
+  /** Jobs for one moment, and workers for one store. */
+  readonly dueJobs: number
+  readonly crowd: number
 }
 
 export const TIMES = {
   /** For the tests of the project. */
-  short: { phaseMs: 1_000, ttlMs: 2_000, isAlwaysShort: true, blockedMs: 4_500 },
-  usual: { phaseMs: 4_000, ttlMs: 5_000, blockedMs: 60_000 },
-  full: { phaseMs: 60_000, ttlMs: 5_000, blockedMs: 60_000 },
+  short: { phaseMs: 1_000, ttlMs: 2_000, isAlwaysShort: true, blockedMs: 4_500, dueJobs: 12_000, crowd: 20 },
+  usual: { phaseMs: 4_000, ttlMs: 5_000, blockedMs: 60_000, dueJobs: 50_000, crowd: 100 },
+  full: { phaseMs: 60_000, ttlMs: 5_000, blockedMs: 60_000, dueJobs: 1_000_000, crowd: 100 },
 } as const satisfies Readonly<Record<string, Times>>
 
 export type Pace = keyof typeof TIMES

@@ -11,6 +11,8 @@ export interface Servers {
   readonly redis: RedisProcess
   /** An empty database and an empty Redis, as far as the backend uses them. */
   freshPlace(backend: Backend): Promise<Place>
+  /** The same Redis, and another PostgreSQL that takes so many connections; its `close` ends that one alone. */
+  wide(connectionsMax: number): Promise<Servers>
   close(): Promise<void>
 }
 
@@ -18,11 +20,19 @@ export const CONNECTIONS_MAX = 100
 
 /** fsync and synchronous_commit are on; Redis has its log with everysec. */
 export async function startServers(): Promise<Servers> {
-  const settings = { max_connections: String(CONNECTIONS_MAX) }
   const [postgres, redis] = await Promise.all([
-    startTestPostgres({ version: 18, settings, port: await steadyPort() }),
+    startPostgres(CONNECTIONS_MAX),
     startRedis({ port: await steadyPort() }),
   ])
+  return serversOf(postgres, redis, async () => void (await Promise.all([postgres.stop('immediate'), redis.stop()])))
+}
+
+async function startPostgres(connectionsMax: number): Promise<TestPostgres> {
+  const settings = { max_connections: String(connectionsMax) }
+  return await startTestPostgres({ version: 18, settings, port: await steadyPort() })
+}
+
+function serversOf(postgres: TestPostgres, redis: RedisProcess, close: () => Promise<void>): Servers {
   return {
     postgres,
     redis,
@@ -37,8 +47,10 @@ export async function startServers(): Promise<Servers> {
         ...(backend !== 'postgres' && { redis: redis.url }),
       }
     },
-    async close() {
-      await Promise.all([postgres.stop('immediate'), redis.stop()])
+    async wide(connectionsMax) {
+      const other = await startPostgres(connectionsMax)
+      return serversOf(other, redis, () => other.stop('immediate'))
     },
+    close,
   }
 }

@@ -1,10 +1,12 @@
 // Worker and producer processes of a cell. They run the compiled program on plain Node, as users do.
 import { fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { compileProject } from '../scripts/compile.ts'
 import { until } from '../tests/postgres/faults/until.ts'
-import type { Said, Settings, Told } from './protocol.ts'
+import { AHEAD_VARIABLE } from './clock.ts'
+import type { Look, Said, Settings, Told } from './protocol.ts'
 
 export interface ChaosProcess {
   readonly pid: number
@@ -13,9 +15,13 @@ export interface ChaosProcess {
   readonly hasQuit: boolean
   /** The last line of its stderr that speaks of an error. */
   readonly lastWords: string
+  /** The end of what it said there. */
+  readonly words: string
   /** Enqueues that failed: their callers were told so. */
   readonly refused: readonly string[]
   tell(told: Told): void
+  /** The most memory that it has had so far. */
+  rssMaxBytes(): Promise<number>
   signal(name: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL'): void
   /** Asks it to stop, and kills it when it does not. */
   stop(): Promise<void>
@@ -28,8 +34,12 @@ export interface Program {
 }
 
 const START_MAX_MS = 30_000
+/** More where a process has many: each loads its program into a thread. */
+const START_MAX_PER_WORKER_MS = 2_000
 const STOP_MAX_MS = 15_000
-const WORDS_MAX = 4_000
+const WORDS_MAX = 8_000
+/** Two processes look at the clock one after the other. */
+const CLOCK_MAX_MS = 10_000
 
 let compiled: Promise<string> | undefined
 
@@ -55,10 +65,19 @@ function killLiving(): void {
   for (const child of living) child.kill('SIGKILL')
 }
 
-export async function startProcess({ path, node }: Program, settings: Settings): Promise<ChaosProcess> {
+export async function startProcess(
+  { path, node }: Program,
+  settings: Settings,
+  { aheadMs, heapMaxMiB }: Look = {},
+): Promise<ChaosProcess> {
+  const shift = pathToFileURL(join(dirname(path), 'shift-clock.js')).href
   const child = fork(path, [JSON.stringify(settings)], {
     execPath: node,
-    execArgv: [],
+    execArgv: [
+      ...(aheadMs === undefined ? [] : ['--import', shift]),
+      ...(heapMaxMiB === undefined ? [] : [`--max-old-space-size=${heapMaxMiB}`]),
+    ],
+    ...(aheadMs !== undefined && { env: { ...process.env, [AHEAD_VARIABLE]: String(aheadMs) } }),
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
   // A peer may say a lot when its store is away.
@@ -66,10 +85,15 @@ export async function startProcess({ path, node }: Program, settings: Settings):
   child.stderr?.on('data', (bytes: Buffer) => (words = `${words}${bytes.toString()}`.slice(-WORDS_MAX)))
   const refused: string[] = []
   let isReady = false
+  let clockMs = 0
+  let rssMaxBytes: number | undefined
   let isAlive = true
   let isAsked = false
   child.on('message', (said: Said) => {
-    if (said.kind === 'ready') isReady = true
+    if (said.kind === 'ready') {
+      isReady = true
+      clockMs = said.nowMs - Date.now()
+    } else if (said.kind === 'measured') rssMaxBytes = said.rssMaxBytes
     else refused.push(said.message)
   })
   child.on('error', () => undefined) // seen as its end
@@ -77,12 +101,16 @@ export async function startProcess({ path, node }: Program, settings: Settings):
   endWithThis(child)
   try {
     await until(() => isReady, `a ${settings.role} of ${settings.system} to start`, {
-      limitMs: START_MAX_MS,
+      limitMs: START_MAX_MS + (settings.role === 'worker' ? (settings.workers ?? 1) * START_MAX_PER_WORKER_MS : 0),
       goesOn: () => isAlive,
     })
+    // A clock that was not moved would make its scenario a walk in the park.
+    if (Math.abs(clockMs - (aheadMs ?? 0)) > CLOCK_MAX_MS) throw new Error(`its clock is off by ${clockMs} ms`)
   } catch (error) {
     child.kill('SIGKILL')
-    throw error
+    throw new Error(`${error instanceof Error ? error.message : String(error)}; it said: ${lastWordsIn(words)}`, {
+      cause: error,
+    })
   }
   const signal = (name: NodeJS.Signals): void => {
     if (name === 'SIGKILL') isAsked = true
@@ -97,17 +125,21 @@ export async function startProcess({ path, node }: Program, settings: Settings):
     get hasQuit() {
       return !isAlive && !isAsked
     },
+    get words() {
+      return words
+    },
     get lastWords() {
-      return (
-        words
-          .split('\n')
-          .findLast((line) => /error/i.test(line))
-          ?.trim() ?? 'it said nothing'
-      )
+      return lastWordsIn(words)
     },
     tell(told) {
-      if (told === 'die') isAsked = true
+      if (told === 'die' || told === 'exhaust') isAsked = true
       if (child.connected) child.send(told)
+    },
+    async rssMaxBytes() {
+      rssMaxBytes = undefined
+      if (child.connected) child.send('measure' satisfies Told)
+      await until(() => rssMaxBytes !== undefined, 'it to say how much memory it had', { goesOn: () => isAlive })
+      return rssMaxBytes!
     },
     signal,
     async stop() {
@@ -116,4 +148,9 @@ export async function startProcess({ path, node }: Program, settings: Settings):
       await until(() => !isAlive, 'it to stop', { limitMs: STOP_MAX_MS }).catch(() => signal('SIGKILL'))
     },
   }
+}
+
+function lastWordsIn(words: string): string {
+  const line = words.split('\n').findLast((one) => /error/i.test(one))
+  return line?.trim() ?? 'it said nothing'
 }

@@ -14,10 +14,18 @@ export interface ChaosJob {
   readonly id: string
   readonly longMs: number
   readonly group?: string
+  /** Of its first run, in place of `longMs`. */
+  readonly firstMs?: number
+  /** The deadline of a run. Undefined: the default of the system. */
+  readonly timeoutMs?: number
+  /** Not before this moment. Undefined: at once. */
+  readonly dueMs?: number
 }
 
 export interface WorkerSettings {
   readonly concurrency: number
+  /** So many workers in the process, each with that concurrency. Default 1. */
+  readonly workers?: number
   /** Undefined: the default of the system. */
   readonly ttlMs?: number
 }
@@ -43,6 +51,8 @@ export interface ChaosSystem {
 
 export interface OpenProducer {
   enqueue(job: ChaosJob): Promise<void>
+  /** At most a thousand in one call. Absent: they are enqueued one by one. */
+  enqueueMany?(jobs: readonly ChaosJob[]): Promise<void>
   close(): Promise<void>
 }
 

@@ -1,5 +1,6 @@
 // One cell as a line of text, and the head of such lines.
 import type { Cell } from './cell.ts'
+import { wordsOf } from './figures.ts'
 
 interface Column {
   readonly title: string
@@ -20,7 +21,7 @@ export const COLUMNS: readonly Column[] = [
   { title: 'recovery s', width: 10, say: ({ recoverySeconds }) => numberOf(recoverySeconds, 1) },
   { title: 'rate', width: 6, say: ({ throughputRatio }) => percent(throughputRatio) },
   { title: 'ok', width: 3, say: ({ ok }) => (ok ? 'yes' : 'NO') },
-  { title: 'note', width: 0, say: ({ note }) => note },
+  { title: 'note', width: 0, say: factsOf },
 ]
 
 export const HEAD = COLUMNS.map(({ title, width }) => title.padEnd(width)).join('  ')
@@ -29,6 +30,11 @@ export function lineOf(cell: Cell): string {
   return COLUMNS.map(({ say, width }) => say(cell).padEnd(width))
     .join('  ')
     .trimEnd()
+}
+
+/** Its note, and what its scenario measured beside. */
+export function factsOf({ note, figures = {} }: Cell): string {
+  return [note, wordsOf(figures)].filter(Boolean).join('; ')
 }
 
 export function numberOf(value: number | null, digits: number): string {

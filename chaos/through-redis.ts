@@ -4,10 +4,14 @@ import { Redis } from 'ioredis'
 import { until } from '../tests/postgres/faults/until.ts'
 import { query } from './query.ts'
 import type { Stage } from './stage.ts'
+import type { Place } from './system.ts'
 import { QUEUE } from './systems/millrace.ts'
 
-/** Who has which token of a queue. */
-export const heldKey = (queue: string): string => `millrace:{${queue}}:held`
+/** What the hybrid keeps of a queue: its state, three lanes of tokens, and who has which. */
+export const partKey = (queue: string, part: 'state' | 'high' | 'normal' | 'low' | 'held'): string =>
+  `millrace:{${queue}}:${part}`
+
+export const heldKey = (queue: string): string => partKey(queue, 'held')
 
 /** Resolves when a token that was minted from now on has been taken from Redis by a worker. */
 export async function flowsThroughRedis({ place, workers }: Stage): Promise<void> {
@@ -16,12 +20,24 @@ export async function flowsThroughRedis({ place, workers }: Stage): Promise<void
   const client = new Redis(workers.at(-1)!.link.redis!.port, '127.0.0.1')
   client.on('error', () => undefined) // connects again
   try {
+    // Somebody may have put something else there.
+    const held = (): Promise<Record<string, string>> => client.hgetall(heldKey(QUEUE)).catch(() => ({}))
     const isTaken = async (): Promise<boolean> =>
-      Object.entries(await client.hgetall(heldKey(QUEUE))).some(
+      Object.entries(await held()).some(
         ([field, holder]) => holder.includes('/') && Number(field.split(':')[1]) > Number(row!.mark),
       )
     await until(isTaken, 'a new token in the hands of a worker')
   } finally {
     client.disconnect()
   }
+}
+
+/** It goes up when the queue had to begin anew in Redis. */
+export async function epochOf(place: Place): Promise<number> {
+  const [row] = await query<{ epoch: string }>(
+    place,
+    'select d.epoch::text from millrace.dispatch d join millrace.job_queues q on q.id = d.queue_id where q.name = $1',
+    [QUEUE],
+  )
+  return Number(row?.epoch ?? 0)
 }

@@ -10,6 +10,8 @@ export interface Robbed {
   /** What it had then, and what it began until then, may run again. The same moment where it died. */
   readonly fromMs: number
   readonly toMs: number
+  /** Of these jobs alone. */
+  readonly ids?: readonly string[]
 }
 
 /** Acknowledged, and by the record of the system not completed. */
@@ -33,6 +35,11 @@ export function stillThere(missing: readonly string[], recorded: readonly Record
 /** The same of a system that keeps no record: by number, without those that had to fail. */
 export function stillCounted(missing: number, { waiting, running, failed }: Census, expectedFailed: number): number {
   return Math.min(missing, waiting + running + Math.max(failed - expectedFailed, 0))
+}
+
+/** Lost although the store still had them after the fault: no contract gives these up. */
+export function lostOfKept(lost: readonly string[], kept: ReadonlySet<string> | undefined): readonly string[] {
+  return kept === undefined ? [] : lost.filter((id) => kept.has(id))
 }
 
 /** Run or recorded, and never asked for. */
@@ -95,6 +102,10 @@ const REPORT_MS = 1_000
 /** Whether a run may be followed by another: its process was robbed while it ran, or while its report was on the way. */
 export function mayRepeat(run: Run, robbed: readonly Robbed[]): boolean {
   return robbed.some(
-    ({ pid, fromMs, toMs }) => run.pid === pid && run.startMs <= toMs && (run.endMs ?? Infinity) >= fromMs - REPORT_MS,
+    ({ pid, fromMs, toMs, ids }) =>
+      run.pid === pid &&
+      run.startMs <= toMs &&
+      (run.endMs ?? Infinity) >= fromMs - REPORT_MS &&
+      (ids?.includes(run.id) ?? true),
   )
 }

@@ -36,7 +36,10 @@ export function restartsOf({ runs }: Books, robbed: readonly Robbed[]): Restarts
   for (const [id, of] of runsById(runs)) {
     for (const [index, run] of of.entries()) {
       const { startMs, endMs = Infinity } = run
-      const robbery = robbed.find(({ pid, fromMs, toMs }) => pid === run.pid && startMs <= toMs && endMs > fromMs)
+      const robbery = robbed.find(
+        ({ pid, fromMs, toMs, ids }) =>
+          pid === run.pid && startMs <= toMs && endMs > fromMs && (ids?.includes(id) ?? true),
+      )
       if (robbery === undefined) continue
       if (startMs <= robbery.fromMs) interrupted += 1
       const next = of[index + 1]

@@ -7,22 +7,27 @@ import { connect, query } from '../query.ts'
 import { CONNECTIONS_MAX } from '../servers.ts'
 import type { Stage } from '../stage.ts'
 import type { Place } from '../system.ts'
+import { OURS } from '../systems/catalogue.ts'
 
 const ON_POSTGRES = ['postgres', 'hybrid'] as const
 const KILL_EVERY_MS = 500
 const READERS = 4
 const READ_EVERY_MS = 100
-/** Connections that are left to the others. */
+/** Connections that are left to the system. */
 const LEFT_OVER = 5
+const CONNECT_EVERY_MS = 20
+const CONNECT_AT_ONCE = 10
 const REACTION_S = 5
 
 export const POSTGRES_SCENARIOS: readonly Scenario[] = [
   {
     name: 'postgres-restart',
-    says: 'PostgreSQL is restarted (fast) under 1000 jobs/s',
+    says: 'PostgreSQL is restarted (fast) under 1000 jobs/s; default settings',
     backends: ON_POSTGRES,
     peers: 'usual',
     ratePerS: 1000,
+    // A restart under load may take longer than a ttl of 2 s leaves a worker in trust.
+    ttl: 'long',
     async strike({ servers }, { phaseMs }) {
       const atMs = Date.now()
       await servers.postgres.restart('fast')
@@ -76,17 +81,19 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'pool-exhaustion',
-    says: 'idle connections of others take all of PostgreSQL but five',
+    says: 'others take every connection of PostgreSQL that is free or is let go, until they have all but five',
     backends: ON_POSTGRES,
     peers: 'usual',
     async strike(stage, { phaseMs }) {
-      const [row] = await query<{ used: number }>(
-        stage.place,
-        `select count(*)::int as used from pg_stat_activity where backend_type = 'client backend'`,
-      )
-      const count = CONNECTIONS_MAX - LEFT_OVER - row!.used
-      if (count <= 0) throw new Error(`${row!.used} of ${CONNECTIONS_MAX} connections are taken already`)
-      return await held(stage, count, () => wait(phaseMs))
+      const { place, system } = stage
+      const alive = system.name === OURS ? await aliveWorkers(place) : []
+      const atMs = Date.now()
+      await crowdOut(place, CONNECTIONS_MAX - LEFT_OVER, 2 * phaseMs)
+      const backMs = Date.now()
+      const after = alive.length === 0 ? [] : await aliveWorkers(place)
+      const dead = alive.filter((id) => !after.includes(id))
+      const flaws = dead.length === 0 ? [] : [`${dead.length} workers were taken for dead`]
+      return { atMs, backMs, robbed: [], flaws }
     },
     promise: { ratioMin: 0.9 },
   },
@@ -111,6 +118,36 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
     promise: { ratioMin: 0.9 },
   },
 ]
+
+/** All that are free, then whatever anybody lets go of. */
+async function crowdOut({ postgres }: Place, count: number, ms: number): Promise<void> {
+  const clients: pg.Client[] = []
+  const take = async (): Promise<boolean> => {
+    const client = await connect(postgres!).catch(refusedOrThrow)
+    if (client !== undefined) clients.push(client)
+    return client !== undefined
+  }
+  try {
+    const several = (): readonly unknown[] => Array.from({ length: Math.min(CONNECT_AT_ONCE, count - clients.length) })
+    while (clients.length < count && (await Promise.all(several().map(take))).every(Boolean));
+    const endMs = Date.now() + ms
+    while (Date.now() < endMs) if (clients.length >= count || !(await take())) await wait(CONNECT_EVERY_MS)
+    const { rows } = await clients[0]!.query<{ used: number }>(
+      `select count(*)::int as used from pg_stat_activity where backend_type = 'client backend'`,
+    )
+    if (rows[0]!.used < count) throw new Error(`only ${rows[0]!.used} connections were taken`)
+  } finally {
+    await Promise.all(clients.map((client) => client.end()))
+  }
+}
+
+function refusedOrThrow(error: unknown): undefined {
+  if (!/too many clients|remaining connection slots/.test(String(error))) throw error
+}
+
+async function aliveWorkers(place: Place): Promise<readonly string[]> {
+  return (await query<{ id: string }>(place, 'select id from millrace.workers where is_alive')).map(({ id }) => id)
+}
 
 /** Answers how many. */
 async function endBackends(place: Place): Promise<number> {

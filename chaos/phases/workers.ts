@@ -29,7 +29,7 @@ function robbedNow(pid: number): Robbed {
 }
 
 /** Until this process is in the middle of a job that has just begun. */
-async function busy({ books }: Pick<Stage, 'books'>, pid: number): Promise<void> {
+export async function busy({ books }: Pick<Stage, 'books'>, pid: number): Promise<void> {
   const isBusy = (): boolean => books().runs.some((run) => run.pid === pid && run.endMs === undefined)
   await until(isBusy, `process ${pid} to be busy`)
 }

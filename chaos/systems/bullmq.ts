@@ -32,6 +32,7 @@ type Worker = Closable
 
 interface Queue extends Closable {
   add(name: string, job: ChaosJob, options: object): Promise<unknown>
+  addBulk(jobs: readonly { readonly name: string; readonly data: ChaosJob; readonly opts: object }[]): Promise<unknown>
   getJobCounts(...types: readonly string[]): Promise<Readonly<Record<string, number>>>
 }
 
@@ -52,7 +53,10 @@ export const bullmq: ChaosSystem = {
     const queue = await openQueue(place)
     return {
       async enqueue(job) {
-        await queue.add('job', job, { jobId: job.id, attempts: ATTEMPTS })
+        await queue.add('job', job, optionsOf(job))
+      },
+      async enqueueMany(jobs) {
+        await queue.addBulk(jobs.map((job) => ({ name: 'job', data: job, opts: optionsOf(job) })))
       },
       close: () => queue.close(),
     }
@@ -75,6 +79,11 @@ export const bullmq: ChaosSystem = {
       await queue.close()
     }
   },
+}
+
+/** It takes a delay, by the clock of the producer. */
+function optionsOf({ id, dueMs }: ChaosJob): object {
+  return { jobId: id, attempts: ATTEMPTS, ...(dueMs !== undefined && { delay: Math.max(dueMs - Date.now(), 0) }) }
 }
 
 /** A job of a dead worker stays `active` until a check finds its lock gone. */

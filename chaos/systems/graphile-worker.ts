@@ -41,7 +41,8 @@ export const graphileWorker: ChaosSystem = {
     const utils = await openUtils(place)
     return {
       async enqueue(job) {
-        await utils.addJob(TASK, job, { jobKey: job.id })
+        const { id, dueMs } = job
+        await utils.addJob(TASK, job, { jobKey: id, ...(dueMs !== undefined && { runAt: new Date(dueMs) }) })
       },
       close: () => utils.release(),
     }

@@ -1,9 +1,8 @@
 // Millrace on each of its stores, as a user would run it. Its own record of every job is compared with the books.
 import pg from 'pg'
-import { booksOf } from '../../tests/redis/faults/books.ts'
 import { createMillrace, defineJob, fixed } from '../../src/index.ts'
-import type { JobStatus, Millrace, StoreOptions } from '../../src/index.ts'
-import { jobsIn } from './millrace-jobs.ts'
+import type { EnqueueOptions, JobStatus, Millrace, StoreOptions } from '../../src/index.ts'
+import { pagesIn } from './millrace-jobs.ts'
 import { SIDE_JOBS, SIDE_QUEUE, openSideLoad, sideFacts } from './millrace-side.ts'
 import type { Census, ChaosJob, ChaosSystem, Place, Recorded } from '../system.ts'
 
@@ -24,16 +23,19 @@ export const millrace: ChaosSystem = {
   async openProducer(place) {
     const mill = await open(place)
     return {
-      async enqueue({ id, longMs, group }) {
-        await mill.enqueue(KIND, { longMs }, { id, ...(group !== undefined && { group }) })
+      async enqueue(job) {
+        await mill.enqueue(KIND, inputOf(job), optionsOf(job))
+      },
+      async enqueueMany(jobs) {
+        await mill.enqueueMany(jobs.map((job) => [KIND, inputOf(job), optionsOf(job)] as const))
       },
       close: () => mill.stop(),
     }
   },
-  async openWorker(place, { concurrency, ttlMs }, run) {
+  async openWorker(place, { concurrency, workers = 1, ttlMs }, run) {
     const mill = await open(place, run)
     const times = ttlMs === undefined ? {} : { ttl: ttlMs, heartbeat: ttlMs / BEATS }
-    await mill.work({ concurrency, ...times })
+    for (let no = 0; no < workers; no++) await mill.work({ concurrency, ...times })
     return { close: () => mill.stop({ deadline: STOP_MAX }) }
   },
   inspect: (place) => look(place, censusOf),
@@ -60,14 +62,28 @@ async function look<Seen>(place: Place, see: (mill: Millrace) => Promise<Seen>):
   }
 }
 
+type Input = Pick<ChaosJob, 'longMs' | 'firstMs'>
+
+function inputOf({ longMs, firstMs }: ChaosJob): Input {
+  return { longMs, ...(firstMs !== undefined && { firstMs }) }
+}
+
+function optionsOf({ id, group, timeoutMs, dueMs }: ChaosJob): EnqueueOptions {
+  return {
+    id,
+    ...(group !== undefined && { group }),
+    ...(timeoutMs !== undefined && { timeout: timeoutMs }),
+    ...(dueMs !== undefined && { runAt: dueMs }),
+  }
+}
+
 function open(place: Place, run: (job: ChaosJob) => Promise<string> = () => Promise.resolve('')) {
   const plain = defineJob({
     name: KIND,
     queue: QUEUE,
     attempts: 5,
     retry: fixed({ delay: 10, jitter: 0 }),
-    run: ({ job, input }: { job: { readonly id: string }; input: { readonly longMs: number } }) =>
-      run({ id: job.id, longMs: input.longMs }),
+    run: ({ job, input }: { job: { readonly id: string }; input: Input }) => run({ id: job.id, ...input }),
   })
   const store: StoreOptions = {
     ...(place.postgres !== undefined && { postgres: place.postgres }),
@@ -89,9 +105,16 @@ async function censusOf(mill: Millrace): Promise<Census> {
 }
 
 async function recordOf(mill: Millrace): Promise<readonly Recorded[]> {
-  const results = new Map<string, unknown>()
-  for await (const { id, result } of jobsIn(mill, QUEUE)) results.set(id, result)
-  return (await booksOf(mill, QUEUE)).map((one) => ({ ...one, result: textOrNull(results.get(one.id)) }))
+  const found: Recorded[] = []
+  for await (const page of pagesIn(mill, QUEUE)) {
+    const recorded = page.map(async ({ id, status, result }): Promise<Recorded> => {
+      const rows = await mill.jobs.attempts(id)
+      const successes = rows.filter((row) => row.status === 'success').length
+      return { id, status, rows: rows.length, successes, result: textOrNull(result) }
+    })
+    found.push(...(await Promise.all(recorded)))
+  }
+  return found
 }
 
 function textOrNull(result: unknown): string | null {

@@ -25,6 +25,7 @@ interface PgBoss {
   start(): Promise<unknown>
   createQueue(name: string, options?: object): Promise<void>
   send(name: string, data: ChaosJob, options: object): Promise<unknown>
+  insert(name: string, jobs: readonly object[]): Promise<unknown>
   work(name: string, options: object, handler: (jobs: readonly { data: ChaosJob }[]) => Promise<void>): Promise<string>
   stop(options: object): Promise<void>
 }
@@ -53,7 +54,13 @@ export const pgBoss: ChaosSystem = {
     return {
       async enqueue(job) {
         // Answers null for an id that is there already, which is as good.
-        await boss.send(QUEUE, job, { id: job.id })
+        await boss.send(QUEUE, job, optionsOf(job))
+      },
+      async enqueueMany(jobs) {
+        await boss.insert(
+          QUEUE,
+          jobs.map((job) => ({ data: job, ...optionsOf(job) })),
+        )
       },
       close: () => boss.stop({ graceful: false }),
     }
@@ -85,6 +92,14 @@ export const pgBoss: ChaosSystem = {
     )
     return census!
   },
+}
+
+function optionsOf({ id, dueMs, timeoutMs }: ChaosJob): object {
+  return {
+    id,
+    ...(dueMs !== undefined && { startAfter: new Date(dueMs) }),
+    ...(timeoutMs !== undefined && { expireInSeconds: timeoutMs / 1000 }),
+  }
 }
 
 async function open({ postgres }: Place): Promise<PgBoss> {

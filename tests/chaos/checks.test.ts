@@ -3,11 +3,23 @@
 import { describe, expect, test } from 'vitest'
 import { booksOf } from '../../chaos/books.ts'
 import type { Books } from '../../chaos/books.ts'
-import { lostByRecord, overlapping, stale, startedAgain, stillCounted } from '../../chaos/checks/delivery.ts'
+import {
+  lostByRecord,
+  lostOfKept,
+  overlapping,
+  stale,
+  startedAgain,
+  stillCounted,
+} from '../../chaos/checks/delivery.ts'
 import { stillThere, unexpected, unfinished } from '../../chaos/checks/delivery.ts'
 import type { Robbed } from '../../chaos/checks/delivery.ts'
+import { timeliness } from '../../chaos/checks/due.ts'
+import { bounded } from '../../chaos/checks/memory.ts'
 import { outOfOrder } from '../../chaos/checks/order.ts'
 import { hasCaughtUp, miscounted, wrongTicks } from '../../chaos/checks/side.ts'
+import { reconnected } from '../../chaos/checks/reconnect.ts'
+import { robbedByDeadline, slotsFreed } from '../../chaos/checks/slots.ts'
+import { needless, unclear } from '../../chaos/refusals.ts'
 import { endsPerSecond, firstStartMs, restartsOf, steadyAfterMs } from '../../chaos/checks/pace.ts'
 
 const LEDGER = ['asked a 1', 'acked a 2', 'asked b 3', 'acked b 4', 'asked c 5']
@@ -32,6 +44,14 @@ describe('books', () => {
     expect(runs).toEqual([
       { id: 'a', pid: 7, startMs: 10, endMs: 20 },
       { id: 'a', pid: 8, startMs: 12 },
+    ])
+  })
+
+  test('two runs of a job in one process are told apart by their starts', () => {
+    const { runs } = books(['start a 7 10', 'start a 7 15', 'end a 7 20 15', 'end a 7 30 10'])
+    expect(runs).toEqual([
+      { id: 'a', pid: 7, startMs: 10, endMs: 30 },
+      { id: 'a', pid: 7, startMs: 15, endMs: 20 },
     ])
   })
 })
@@ -61,6 +81,11 @@ describe('lost and unexpected', () => {
     expect(stillCounted(1, { waiting: 0, running: 0, failed: 0, completed: null }, 1)).toBe(0)
   })
 
+  test('what the store still had is lost for nothing, what it never had is not', () => {
+    expect(lostOfKept(['a', 'b'], new Set(['b', 'c']))).toEqual(['b'])
+    expect(lostOfKept(['a', 'b'], undefined)).toEqual([])
+  })
+
   test('a job that nobody asked for is found in the runs and in the record', () => {
     expect(unexpected(books([...RUNS, 'start x 7 30']))).toEqual(['x'])
     expect(unexpected(books(), [{ ...RECORDED[0]!, id: 'y' }])).toEqual(['y'])
@@ -76,6 +101,12 @@ describe('duplicates', () => {
     expect(startedAgain(twice, [died(7, 15)])).toEqual({ allowed: [], forbidden: ['b'] })
     expect(startedAgain(twice, [died(8, 5)])).toEqual({ allowed: [], forbidden: ['b'] })
     expect(startedAgain(twice, [{ pid: 8, fromMs: 5, toMs: 12 }])).toEqual({ allowed: ['b'], forbidden: [] })
+  })
+
+  test('who was robbed of some jobs may not repeat the others', () => {
+    expect(startedAgain(twice, [{ ...died(8, 15), ids: ['b'] }])).toEqual({ allowed: ['b'], forbidden: [] })
+    expect(startedAgain(twice, [{ ...died(8, 15), ids: ['a'] }])).toEqual({ allowed: [], forbidden: ['b'] })
+    expect(restartsOf(twice, [{ ...died(8, 15), ids: ['a'] }]).interrupted).toBe(0)
   })
 
   test('a report may be on the way when its process dies, and not for longer than a second', () => {
@@ -173,6 +204,20 @@ describe('pace', () => {
   })
 })
 
+describe('refusals', () => {
+  const told = ['old: no reason', 'no room: disk full', 'it broke']
+
+  test('one that does not say why is found, with its words; earlier ones are not counted', () => {
+    expect(unclear(told, 1, /disk full/)).toEqual(['1 refusals do not say why, as: it broke'])
+    expect(unclear(told.slice(0, 2), 1, /disk full/)).toEqual([])
+  })
+
+  test('one that was not needed is found', () => {
+    expect(needless(told, 2)).toEqual(['1 jobs were refused although PostgreSQL was well, as: it broke'])
+    expect(needless(told, 3)).toEqual([])
+  })
+})
+
 describe('beside the load', () => {
   const count = { total: 10, completed: 10 }
   const right = { name: 'x', counted: count, recounted: count, isSealed: true, isFinished: true, callbacks: 1 }
@@ -202,5 +247,76 @@ describe('beside the load', () => {
     expect(hasCaughtUp({ ...facts, ticksMs: [8_000, 9_000] }, 9_900)).toBe(true)
     expect(hasCaughtUp({ ...facts, ticksMs: [8_000] }, 9_900)).toBe(false)
     expect(hasCaughtUp({ ...facts, ticksMs: [] }, 9_900)).toBe(false)
+  })
+})
+
+describe('later', () => {
+  const ledger = ['asked a 1', 'due a 1000', 'acked a 2']
+
+  test('a job that begins before its time or long after it is told', () => {
+    const at = (startMs: number) => timeliness(books([`start a 7 ${startMs}`], ledger), 500)
+    expect(at(1_200)).toEqual({ figures: { early: 0, late: 0, latestSeconds: 0.2 }, broken: [] })
+    expect(at(990).broken).toEqual(['1 began before their time'])
+    expect(at(1_501).broken).toEqual(['1 began more than 0.5 s after their time'])
+  })
+
+  test('without such jobs nothing was shown', () => {
+    expect(timeliness(books(), 500).broken).toEqual(['no job was for later'])
+  })
+})
+
+describe('handlers past their deadline', () => {
+  const facts = { overrunning: ['a'], waiting: ['b'], deadlineMs: 1_000 }
+  const runs = ['start a 7 0', 'start b 7 2100', 'end b 7 3600 2100', 'start a 7 3700', 'end a 7 4000 0']
+
+  test('a slot counts as free when somebody else begins in it', () => {
+    const { figures, broken } = slotsFreed(books(runs), facts)
+    expect({ figures, broken }).toEqual({ figures: { slotsFreeSeconds: 2.1, lateResults: 1 }, broken: [] })
+    const late = ['start a 7 0', 'end a 7 4000 0', 'start b 7 4001']
+    expect(slotsFreed(books(late), facts).broken).toEqual(['not every slot was free 3 s later', 'no result came late'])
+    expect(slotsFreed(books(late.slice(0, 2)), facts).broken).toContain('not every slot was free 3 s later')
+  })
+
+  test('only who passed it may run again', () => {
+    const robbed = robbedByDeadline(books(runs), facts)
+    expect(robbed).toEqual([{ pid: 7, fromMs: 1_000, toMs: 1_000, ids: ['a'] }])
+    expect(startedAgain(books(runs), robbed)).toEqual({ allowed: ['a'], forbidden: [] })
+  })
+})
+
+describe('crowds', () => {
+  const MIB = 2 ** 20
+
+  test('a worker that grows with the backlog, and a window that is not kept, are told', () => {
+    const calm = { rssBefore: [90 * MIB, 90 * MIB], rssAfter: [100 * MIB, 130 * MIB] }
+    expect(bounded(calm)).toEqual({ figures: { rssGrowthMiB: 40 }, broken: [] })
+    expect(bounded({ ...calm, rssAfter: [100 * MIB, 390 * MIB] }).broken).toEqual(['a worker grew by 300 MiB'])
+    expect(bounded({ ...calm, tokens: { seen: [5, 10], max: 10 } }).broken).toEqual([])
+    expect(bounded({ ...calm, tokens: { seen: [5, 11], max: 10 } }).broken).toEqual([
+      '11 tokens in Redis, 10 are allowed',
+    ])
+    expect(bounded({ ...calm, tokens: { seen: [0], max: 10 } }).broken).toEqual(['no token was seen in Redis'])
+  })
+
+  test('too many new connections, and a job that waits afterwards, are told', () => {
+    const facts = { before: 8, after: 10, made: 20, calmMs: 3 }
+    expect(reconnected(books(), facts)).toEqual({
+      figures: { connections: 10, churn: 2, longestWaitSeconds: 0.008 },
+      broken: [],
+    })
+    expect(reconnected(books(), { ...facts, made: 31 }).broken).toEqual([
+      'more than 3 times as many connections were made',
+    ])
+    const many = { ...facts, before: 80, after: 100 }
+    expect(reconnected(books(), { ...many, made: 200 }).broken).toEqual([])
+    expect(reconnected(books(), { ...many, made: 201 }).broken).toEqual([
+      'more than 2 times as many connections were made',
+    ])
+    expect(reconnected(books(), { ...facts, made: 0 }).broken).toEqual(['no connection was lost'])
+    expect(reconnected(books(), { ...facts, calmMs: 4 }).broken).toEqual(['nobody enqueued anything afterwards'])
+    const slow = books([...RUNS.slice(0, 2), 'start b 8 1004'])
+    expect(reconnected(slow, facts).broken).toEqual(['a job waited for more than 1 s'])
+    const behind = books([...RUNS, 'start c 8 9000'], [...LEDGER, 'acked c 6', 'asked c 5 g'])
+    expect(reconnected(behind, facts).broken).toEqual([])
   })
 })

@@ -49,6 +49,11 @@ test('every cell is a line with its numbers', () => {
   expect(page).toContain('- **other**: as its page says')
 })
 
+test('what only its scenario measures is said with the verdict', () => {
+  const page = renderReliability({ ...report, cells: [{ ...cell, figures: { early: 0, latestSeconds: 0.51 } }] })
+  expect(page).toContain('| 97 % | yes: 0 early, the latest 0.5 s after its time |')
+})
+
 test('where a peer came back sooner, and where a promise did not hold, is said', () => {
   const page = renderReliability({ ...report, cells: [{ ...cell, ok: false, note: '2 lost' }, peer] })
   expect(page).toContain('- kill-worker on redis: 2 lost.')

@@ -100,7 +100,29 @@ test.each<readonly [string, Partial<Evidence>]>([
     'the fault interrupted nothing',
     { scenario: { ...scenario, interrupts: true }, isOurs: false, recorded: undefined },
   ],
+  // What a scenario alone can see, of ours and of peers.
+  [
+    'it began too early',
+    { struck: { ...GOOD.struck, findings: () => ({ figures: { early: 1 }, broken: ['it began too early'] }) } },
+  ],
   ['the pill is not dead-lettered', { struck: { ...GOOD.struck, failed: ['b'] } }],
+  ['2 refusals do not say why', { struck: { ...GOOD.struck, flaws: ['2 refusals do not say why'] } }],
+  [
+    '1 lost although the store had them',
+    {
+      books: booksOf(LEDGER, RUNS.slice(0, 3)),
+      recorded: GOOD.recorded!.slice(0, 1),
+      scenario: { ...scenario, mayLose: { redis: 'it forgets' } },
+      struck: { ...GOOD.struck, kept: new Set(['a', 'b']) },
+    },
+  ],
+  [
+    'less than 90 % of the rate before',
+    {
+      scenario: { ...scenario, promise: { ratioMin: { redis: 0.9 } } },
+      books: booksOf(LEDGER, [...RUNS, 'start a 7 130', 'end a 7 131', 'start a 7 140', 'end a 7 141']),
+    },
+  ],
 ])('%s is a broken promise', (note, planted) => {
   const cell = judge({ ...GOOD, ...planted })
   expect(cell.ok).toBe(false)
@@ -136,4 +158,20 @@ test('what the contract gives up is told and not held against the cell', () => {
     scenario: { ...scenario, mayLose },
   })
   expect(cell).toMatchObject({ ok: true, lost: 1, note: 'contract: it forgets' })
+})
+
+test('a loss that the store never had is the contract, and a ratio that another backend promises is nothing to this one', () => {
+  const cell = judge({
+    ...GOOD,
+    books: booksOf(LEDGER, RUNS.slice(0, 3)),
+    recorded: GOOD.recorded!.slice(0, 1),
+    scenario: { ...scenario, mayLose: { redis: 'it forgets' }, promise: { ratioMin: { hybrid: 0.9 } } },
+    struck: { ...GOOD.struck, kept: new Set(['a']) },
+  })
+  expect(cell).toMatchObject({ ok: true, lost: 1, note: 'contract: it forgets' })
+})
+
+test('what is said of ours alone is not held against a peer', () => {
+  const struck = { ...GOOD.struck, flaws: ['2 refusals do not say why'] }
+  expect(judge({ ...GOOD, isOurs: false, struck })).toMatchObject({ ok: true })
 })

@@ -1,10 +1,10 @@
 // The command line of the chaos runs, and that their cut for the tests leaves no scenario out.
 import { describe, expect, test } from 'vitest'
 import { SCENARIOS } from '../../chaos/phases/catalogue.ts'
-import { USAGE, parseCommand } from '../../chaos/plan.ts'
+import { USAGE, parseCommand, turnsOf } from '../../chaos/plan.ts'
 import { differencesOf, emptyReport, goneOnWith, keyOf, withCell } from '../../chaos/report.ts'
 import type { ChaosReport } from '../../chaos/report.ts'
-import { systemOf } from '../../chaos/systems/catalogue.ts'
+import { SYSTEM_NAMES, systemOf } from '../../chaos/systems/catalogue.ts'
 import { unplayed } from '../../chaos/unplayed.ts'
 import { CUT } from './cut.ts'
 
@@ -33,6 +33,16 @@ test('systems, backends and scenarios can be chosen', () => {
   expect(turns('--scenario', 'redis-wipe')).toEqual(['redis-wipe millrace:redis', 'redis-wipe millrace:hybrid'])
   expect(turns('--scenario', 'redis-wipe', '--backend', 'redis')).toEqual(['redis-wipe millrace:redis'])
   expect(turns('--scenario', 'redis-wipe', '--only', 'millrace:hybrid')).toEqual(['redis-wipe millrace:hybrid'])
+})
+
+test('of a scenario that is about something only some peers have, only those are asked', async () => {
+  const all = await Promise.all(SYSTEM_NAMES.map(systemOf))
+  const names = (scenario: string): readonly string[] =>
+    turnsOf(all, { isFull: true, only: undefined, backends: ['postgres'], scenarios: [scenario] }).map(
+      (one) => one.system,
+    )
+  expect(names('handler-past-deadline')).toEqual(['millrace', 'pg-boss'])
+  expect(names('clock-skew')).toEqual(['millrace', 'bullmq', 'pg-boss', 'graphile-worker'])
 })
 
 test.each([

@@ -19,6 +19,8 @@ export interface FaultProxy {
   readonly port: number
   /** Connections that are open now. */
   readonly open: number
+  /** Connections that the server has been asked for so far and has taken. */
+  readonly made: number
   /** The same database, through the proxy. */
   urlOf(url: string): string
   /** Both ways, from now on. */
@@ -48,11 +50,14 @@ export async function startFaultProxy(targetPort: number): Promise<FaultProxy> {
   const losses: LossState[] = []
   let delayMs = 0
   let isHoled = false
+  let made = 0
 
   // Half open: nobody is told of an end before it is its turn, and in a black hole never.
   const options = { noDelay: true, allowHalfOpen: true } as const
   const server = createServer(options, (client) => {
-    const link = new Link(client, connect({ port: targetPort, host: '127.0.0.1', ...options }), {
+    const upstream = connect({ port: targetPort, host: '127.0.0.1', ...options })
+    upstream.once('connect', () => (made += 1))
+    const link = new Link(client, upstream, {
       delayMs: () => delayMs,
       lossOf: (text) => lossOf(losses, text),
       onEnd: () => links.delete(link),
@@ -66,6 +71,9 @@ export async function startFaultProxy(targetPort: number): Promise<FaultProxy> {
     port,
     get open() {
       return links.size
+    },
+    get made() {
+      return made
     },
     urlOf(url) {
       const through = new URL(url)

@@ -1,12 +1,14 @@
-// A PostgreSQL server and a standby that follows it, real processes on loopback. Version 15: pg_basebackup comes from
-// Debian. The standby is asynchronous unless the settings say otherwise, so a promotion may lose what was committed.
+// A PostgreSQL server and a standby that follows it, real processes on loopback. The standby begins with a base backup
+// where the server has pg_basebackup (Debian's 15), else with a copy of the stopped server, which nobody uses yet. It is
+// asynchronous unless the settings say otherwise, so a promotion may lose what was committed.
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { appendFileSync, chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import pg from 'pg'
 import { chooseServerUser, spawnAs } from '../../src/backends/embedded/server-user.ts'
 import { openServer, startTestPostgres } from './postgres-server.ts'
-import type { TestPostgres } from './postgres-server.ts'
+import type { PostgresVersion, TestPostgres } from './postgres-server.ts'
 import { runDirectory } from './run-directory.ts'
 import { until } from './until.ts'
 
@@ -28,12 +30,21 @@ export interface PostgresStandby extends TestPostgres {
 /** For `synchronous_standby_names`. */
 export const STANDBY_NAME = 'standby'
 
-const VERSION = 15
 const PROMOTE_MAX_S = 20
 
+export interface PairOptions {
+  /** Default 15. */
+  readonly version?: PostgresVersion
+  /** Of the primary. Default: a free one. */
+  readonly port?: number
+}
+
 /** Settings of both, as in postgresql.conf. */
-export async function startPostgresPair(settings: Readonly<Record<string, string>> = {}): Promise<PostgresPair> {
-  const primary = await startTestPostgres({ version: VERSION, settings })
+export async function startPostgresPair(
+  settings: Readonly<Record<string, string>> = {},
+  { version = 15, port }: PairOptions = {},
+): Promise<PostgresPair> {
+  const primary = await startTestPostgres({ version, settings, ...(port !== undefined && { port }) })
   try {
     const standby = await startStandby(primary, settings)
     return {
@@ -54,10 +65,11 @@ async function startStandby(
   primary: TestPostgres,
   settings: Readonly<Record<string, string>>,
 ): Promise<PostgresStandby> {
-  const home = mkdtempSync(join(await runDirectory(), `pg${VERSION}-standby-`))
+  const { version } = primary
+  const home = mkdtempSync(join(await runDirectory(), `pg${version}-standby-`))
   chmodSync(home, 0o755)
   const all = { max_connections: '100', ...settings }
-  const server = await openServer(VERSION, home, all, (data) => copyRunning(primary, data))
+  const server = await openServer(version, home, all, (data) => copyOf(primary, data))
   const standby: PostgresStandby = {
     ...server,
     // A restart changes it.
@@ -81,13 +93,29 @@ async function startStandby(
   return standby
 }
 
-/** A base backup that knows whom to follow. Answers the file with the password, which is that of the primary. */
-async function copyRunning(primary: TestPostgres, data: string): Promise<string> {
+/** A copy that knows whom to follow. Answers the file with the password, which is that of the primary. */
+async function copyOf(primary: TestPostgres, data: string): Promise<string> {
   const { hostname, port, username, password } = new URL(primary.url)
+  const source = `host=${hostname} port=${port} user=${username} password=${password} application_name=${STANDBY_NAME}`
+  if (existsSync(join(primary.binDir, 'pg_basebackup'))) await copyRunning(primary, data, source)
+  else await copyStopped(primary, data, source)
+  const passwordFile = join(dirname(data), 'password')
+  writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 })
+  return passwordFile
+}
+
+async function copyStopped(primary: TestPostgres, data: string, source: string): Promise<void> {
+  await primary.stop()
+  execFileSync('cp', ['-a', primary.dataDir, data])
+  appendFileSync(join(data, 'postgresql.auto.conf'), `primary_conninfo = '${source}'\n`)
+  writeFileSync(join(data, 'standby.signal'), '')
+  await primary.start()
+}
+
+async function copyRunning(primary: TestPostgres, data: string, source: string): Promise<void> {
   const user = chooseServerUser(primary.dataDir, [primary.binDir])
   mkdirSync(data, { mode: 0o700 })
   if (user !== undefined) chownSync(data, user.uid, user.gid)
-  const source = `host=${hostname} port=${port} user=${username} password=${password} application_name=${STANDBY_NAME}`
   const how = ['--checkpoint=fast', '--wal-method=stream', '--write-recovery-conf', '--no-sync']
   const child = spawnAs(user, join(primary.binDir, 'pg_basebackup'), ['-D', data, '-d', source, ...how], {
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -96,9 +124,6 @@ async function copyRunning(primary: TestPostgres, data: string): Promise<string>
   child.stderr?.on('data', (chunk: Buffer) => (said += chunk.toString()))
   const [code] = (await once(child, 'close')) as [number | null] // its exit code comes first
   if (code !== 0) throw new Error(`pg_basebackup failed (${code}): ${said}`)
-  const passwordFile = join(dirname(data), 'password')
-  writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 })
-  return passwordFile
 }
 
 async function caughtUp(primary: TestPostgres, standby: TestPostgres): Promise<void> {

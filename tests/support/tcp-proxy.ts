@@ -5,6 +5,9 @@ import type { AddressInfo, Socket } from 'node:net'
 
 export interface TcpProxy {
   readonly port: number
+  /** Connections that are open now, and those that the server has been asked for so far and has taken. */
+  readonly open: number
+  readonly made: number
   /** Bytes are swallowed both ways, and nobody is told; what was swallowed is gone. Off: the links it held are reset. */
   blackhole(isOn: boolean): void
   /** Only what clients send is swallowed: requests never arrive. */
@@ -30,6 +33,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   /** Bytes that still pass to a client. */
   const allowances = new Map<Socket, number>()
   const clients = new Set<Socket>()
+  let made = 0
 
   /** Whether it passes; a client that gets no answer is reset. */
   function passes(bytes: Buffer, client: Socket, isRequest: boolean): boolean {
@@ -80,6 +84,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   }
   const server = createServer({ noDelay: true }, (client) => {
     const upstream = connect({ port: targetPort, host: '127.0.0.1', noDelay: true })
+    upstream.once('connect', () => (made += 1))
     sockets.add(client).add(upstream)
     clients.add(client)
     pipe(client, upstream, true)
@@ -90,6 +95,12 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   })
   return {
     port: (server.address() as AddressInfo).port, // it listens on TCP
+    get open() {
+      return clients.size
+    },
+    get made() {
+      return made
+    },
     blackhole(isOn) {
       isHoled = isOn
       if (!isOn) resetAll()
