@@ -3,7 +3,6 @@
 import { createClient } from './client/client.ts'
 import type { ClientOptions } from './client/client.ts'
 import type { Client } from './client/client-types.ts'
-import { DEFAULT_CONNECTION } from './client/connections.ts'
 import type { EnqueueMiddleware } from './client/middleware.ts'
 import type { Schedules } from './client/schedules.ts'
 import type { Classifier } from './core/classify.ts'
@@ -145,6 +144,11 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
       ...(options.queues !== undefined && { queues: options.queues }),
       ...(options.secrets !== undefined && { secrets: options.secrets }),
     })
+    tasks?.attach({
+      runtime,
+      connections: created.internals.connections,
+      ...(options.retention !== undefined && { retention: options.retention }),
+    })
     await startAll(backends)
     return created
   }).catch((error: unknown) => {
@@ -153,11 +157,6 @@ export async function createMillrace<const Known extends readonly AnyJob[]>(
   })
   // By name, as the tasks know their jobs.
   const schedules = client.schedules as Schedules
-  tasks?.attach({
-    runtime,
-    backend: internals.connections.backend(DEFAULT_CONNECTION),
-    ...(options.retention !== undefined && { retention: options.retention }),
-  })
   const works = new Works({
     runtime,
     internals,

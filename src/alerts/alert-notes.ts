@@ -1,18 +1,24 @@
 // Alerts in the store: the state of each, silences, the log, and how the numbers of the queues move. Every change of a state
-// is a compare-and-set on what was read, so two leaders, or a leader and a person, never undo each other.
+// is a compare-and-set on what was read, so two leaders, or a leader and a person, never undo each other. What a supervisor
+// sees by itself (store-watch.ts) is here only to be shown.
 import type { AlertState, Notice } from '../core/alerting.ts'
 import type { Silence } from '../core/alert-silence.ts'
 import type { Trend } from '../core/alert-trend.ts'
 import { DEFAULTS, LIMITS } from '../core/limits.ts'
+import { shortKey } from '../core/short-text.ts'
 import type { Note, NoteStore } from '../store/note-store.ts'
 
 export const ALERTS_SPACE = 'alerts'
 export const SILENCES_SPACE = 'alert-silences'
 export const ALERT_LOG_SPACE = 'alert-log'
 const TRENDS_SPACE = 'alert-trends'
+const SIGHTS_SPACE = 'alert-sights'
 
 const PAGE = 200
-const LOG_READ_MAX = 5_000
+/** 50 000 lines: a month of a system that is never well. */
+const LOG_PAGES_MAX = 250
+const SIGHTS_MAX = 500
+const SIGHT_TTL_MS = 6 * DEFAULTS.alertStoreEveryMs
 /** A note that is taken away by compare-and-set is one that ends at once. */
 const GONE_TTL_MS = 1_000
 /** Of a queue with the longest name and eleven samples: about 600 bytes. */
@@ -23,6 +29,12 @@ const TRENDS_TTL_MS = 2 * DEFAULTS.alertWindowMs
 export interface AlertEntry {
   readonly state: AlertState | null
   readonly version: number
+}
+
+/** What one supervisor sees. */
+export interface Sight {
+  readonly host: string
+  readonly state: AlertState
 }
 
 /** What happened, for people. */
@@ -49,14 +61,18 @@ export interface AlertNotes {
   record(entry: AlertLogEntry): Promise<void>
   /** Newest first. */
   log(sinceMs: number, limit: number): Promise<readonly AlertLogEntry[]>
+  sights(): Promise<readonly Sight[]>
+  /** For a while: whoever sees it says so again. */
+  show(sight: Sight): Promise<void>
+  hide(sight: Sight): Promise<void>
   trends(connection: string): Promise<ReadonlyMap<string, Trend>>
   writeTrends(connection: string, trends: ReadonlyMap<string, Trend>): Promise<void>
 }
 
 export function createAlertNotes(notes: NoteStore): AlertNotes {
-  async function all(space: string, max: number, from?: string): Promise<readonly Note[]> {
+  async function all(space: string, max: number): Promise<readonly Note[]> {
     const found: Note[] = []
-    let cursor = from
+    let cursor: string | undefined
     while (found.length < max) {
       const page = await notes.list(space, PAGE, cursor)
       found.push(...page)
@@ -67,7 +83,8 @@ export function createAlertNotes(notes: NoteStore): AlertNotes {
   }
   const entryOf = ({ value, version }: Note): AlertEntry => {
     const state = parsed<AlertState>(value)
-    return { version, state: state?.phase === 'recovered' && state.owed.length === 0 ? null : state }
+    if (!Array.isArray(state?.owed)) return { version, state: null }
+    return { version, state: state.phase === 'recovered' && state.owed.length === 0 ? null : state }
   }
   return {
     async states() {
@@ -94,14 +111,30 @@ export function createAlertNotes(notes: NoteStore): AlertNotes {
     removeSilence: (id) => notes.remove(SILENCES_SPACE, id),
     async record(entry) {
       const what = entry.undelivered === undefined ? entry.kind : `undelivered-${entry.undelivered.sink}`
-      const key = `${isoOf(entry.atMs)}:${what}:${entry.key}`.slice(0, LIMITS.keyCharsMax)
+      const key = shortKey(`${isoOf(entry.atMs)}:${what}:${entry.incident}`, LIMITS.keyCharsMax)
       const value = JSON.stringify(entry)
       await notes.put({ space: ALERT_LOG_SPACE, key, value, ttlMs: DEFAULTS.alertLogMs })
     },
     async log(sinceMs, limit) {
-      const found = await all(ALERT_LOG_SPACE, LOG_READ_MAX, isoOf(sinceMs))
-      const entries = found.map(({ value }) => parsed<AlertLogEntry>(value)).filter((one) => one !== null)
-      return entries.slice(-limit).reverse()
+      let newest: readonly Note[] = []
+      let cursor: string | undefined = isoOf(sinceMs)
+      for (let pages = 0; pages < LOG_PAGES_MAX && cursor !== undefined; pages++) {
+        const page: readonly Note[] = await notes.list(ALERT_LOG_SPACE, PAGE, cursor)
+        newest = [...newest, ...page].slice(-limit)
+        cursor = page.length < PAGE ? undefined : page.at(-1)?.key
+      }
+      const entries = newest.map(({ value }) => parsed<AlertLogEntry>(value)).filter((one) => one !== null)
+      return entries.reverse()
+    },
+    async sights() {
+      const found = await all(SIGHTS_SPACE, SIGHTS_MAX)
+      return found.map(({ value }) => parsed<Sight>(value)).filter((one) => one !== null)
+    },
+    async show(sight) {
+      await notes.put({ space: SIGHTS_SPACE, key: sightKey(sight), value: JSON.stringify(sight), ttlMs: SIGHT_TTL_MS })
+    },
+    async hide(sight) {
+      await notes.remove(SIGHTS_SPACE, sightKey(sight))
     },
     async trends(connection) {
       const found = new Map<string, Trend>()
@@ -128,6 +161,8 @@ export function logEntryOf(notice: Notice): AlertLogEntry {
   const { kind, key, severity, text, incident, quiet, note, atMs } = notice
   return { kind, key, severity, text, incident, quiet, note, atMs }
 }
+
+const sightKey = ({ host, state }: Sight): string => shortKey(`${state.key}~${host}`, LIMITS.keyCharsMax)
 
 const trendsKey = (connection: string, part: number): string => `${connection}:${part}`
 

@@ -13,6 +13,7 @@ import type { PoolFacts } from '../core/alert-facts.ts'
 import type { Silence } from '../core/alert-silence.ts'
 import { boundedBackend } from '../client/bounded-backend.ts'
 import { DEFAULTS } from '../core/limits.ts'
+import { isMillraceError } from '../core/errors.ts'
 import { invalidOption } from '../core/names.ts'
 import { createLeader } from '../maintenance/leader.ts'
 import { createLoop } from '../runtime/service.ts'
@@ -92,9 +93,11 @@ export function createAlerting(parts: AlertingParts): Service {
     const seen = await facts.read()
     const entries = new Map(await notes.states())
     for (const [key, entry] of entries) {
+      const { state, version } = entry
       // Of a leader that died, or of a person who acknowledged.
-      if (entry.state !== null && entry.state.owed.length > 0)
-        entries.set(key, await handOver(entry.state, entry.version))
+      if (state === null || state.owed.length === 0) continue
+      const settled = await byItself(key, () => handOver(state, version))
+      if (settled !== null) entries.set(key, settled)
     }
     const states = new Map([...entries].flatMap(([key, { state }]) => (state === null ? [] : [[key, state] as const])))
     const { changes, broken, dropped } = evaluate({
@@ -107,7 +110,20 @@ export function createAlerting(parts: AlertingParts): Service {
     })
     for (const { rule, error } of broken) logger.error({ rule, error }, 'an alert rule threw and decides nothing')
     if (dropped > 0) logger.error({ dropped }, 'more alerts than can be kept: some are left out')
-    for (const { key, after } of changes) await change(entries.get(key), states.get(key), after)
+    for (const { key, after } of changes) {
+      await byItself(key, () => change(entries.get(key), states.get(key), after))
+    }
+  }
+
+  /** A store that is away is away for all of them. Whatever else goes wrong with one alert does not keep the others back. */
+  async function byItself<Value>(key: string, act: () => Promise<Value>): Promise<Value | null> {
+    try {
+      return await act()
+    } catch (error) {
+      if (isAway(error)) throw error
+      logger.error({ alert: key, error }, 'an alert could not be written or told, and is tried again')
+      return null
+    }
   }
 
   async function change(
@@ -144,7 +160,14 @@ export function createAlerting(parts: AlertingParts): Service {
     const { key, kind, quiet, severity } = notice
     logger[kind === 'firing' && !quiet ? 'warn' : 'info']({ alert: key, kind, quiet, severity }, notice.text)
     if (quiet) return
-    for (const sink of plan.routes[severity]) await enqueue({ sink, notice })
+    const failures: unknown[] = []
+    for (const sink of plan.routes[severity]) {
+      await enqueue({ sink, notice }).catch((error: unknown) => {
+        if (isAway(error)) throw error
+        failures.push(error)
+      })
+    }
+    if (failures.length > 0) throw failures[0]
   }
 
   const loop = createLoop({ name: 'alerts', runtime, pass })
@@ -169,4 +192,8 @@ export function createAlerting(parts: AlertingParts): Service {
       await leader.stop()
     },
   }
+}
+
+function isAway(error: unknown): boolean {
+  return isMillraceError(error) && error.retryable
 }

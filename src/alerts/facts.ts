@@ -5,6 +5,7 @@ import { followTrend } from '../core/alert-trend.ts'
 import type { Trend } from '../core/alert-trend.ts'
 import { DEFAULTS, LIMITS } from '../core/limits.ts'
 import { isLive } from '../core/liveness.ts'
+import { shortText } from '../core/short-text.ts'
 import { boundedBackend } from '../client/bounded-backend.ts'
 import { bounded } from '../runtime/bounded.ts'
 import type { Runtime } from '../runtime/runtime.ts'
@@ -16,11 +17,12 @@ import type { WorkerRecord } from '../store/worker-store.ts'
 import type { AlertNotes } from './alert-notes.ts'
 import { readServers } from './servers.ts'
 
-/** How many dead letters of a kind are counted. */
-const KIND_PAGE = 100
+const ERROR_CHARS_MAX = 200
 /** A question each. */
 const LANES_ASKED_MAX = 100
 const READ_MAX_MS = 10_000
+/** Failures of kinds are looked for at least this often: soon enough to be within the window. */
+const KINDS_KNOWN_MS = DEFAULTS.alertWindowMs / 2
 
 export interface FactsParts {
   readonly runtime: Runtime
@@ -130,9 +132,12 @@ function createStoreReader(
   async function lanesOf(counts: readonly QueueCounts[]): Promise<ReadonlyMap<string, LaneDepths>> {
     const found = new Map<string, LaneDepths>()
     const wanted = counts.filter(({ queue }) => wantsLanes(queue)).slice(0, LANES_ASKED_MAX)
+    const untilMs = clock.monoMs() + READ_MAX_MS
     for (const { queue } of wanted) {
-      const depths = (await orNull(backend.query.lanes?.(queue) ?? Promise.resolve(null))) ?? null
-      if (depths !== null) found.set(queue, depths)
+      const depths = await orNull(backend.query.lanes?.(queue) ?? Promise.resolve(null))
+      // One that is too slow for one queue is asked no more in this look.
+      if (depths === null || clock.monoMs() >= untilMs) break
+      found.set(queue, depths)
     }
     return found
   }
@@ -187,26 +192,27 @@ async function relayOf(backend: Backend): Promise<StoreFacts['relay']> {
 }
 
 /**
- * Failures of a kind are found by walking dead letters, which may be many. While their number has not changed no new one can
- * have come, or as many went: then the last answer is only grown older.
+ * Failures of a kind are found by walking dead letters, which may be many. While their number has not changed none has come,
+ * unless as many went: so for a while the last answer is only grown older.
  */
 function createKindReader(backend: Backend, kinds: readonly string[]) {
-  let known: { readonly failed: number; readonly found: readonly FoundFailures[] } | null = null
+  let known: { readonly failed: number; readonly atMs: number; readonly found: readonly FoundFailures[] } | null = null
   return async (nowMs: number, failed: number): Promise<readonly KindFacts[]> => {
     if (kinds.length === 0) return []
     const sinceMs = nowMs - DEFAULTS.alertWindowMs
-    if (known?.failed !== failed) {
+    const ageMs = known === null ? Infinity : nowMs - known.atMs
+    if (known?.failed !== failed || ageMs < 0 || ageMs >= KINDS_KNOWN_MS) {
       const found: FoundFailures[] = []
       for (const kind of kinds) {
         const filter = { name: kind, status: ['failed'], finishedFromMs: sinceMs } as const
-        const { items } = await backend.query.list(filter, { limit: KIND_PAGE })
+        const { items } = await backend.query.list(filter, { limit: LIMITS.alertKindFailuresMax })
         const failures = items.map(({ finishedAtMs, lastError }) => ({
           atMs: finishedAtMs ?? nowMs,
-          error: lastError === null ? null : `${lastError.name}: ${lastError.message}`.slice(0, 200),
+          error: lastError === null ? null : shortText(`${lastError.name}: ${lastError.message}`, ERROR_CHARS_MAX),
         }))
         found.push({ kind, failures })
       }
-      known = { failed, found }
+      known = { failed, atMs: nowMs, found }
     }
     return known.found.map(({ kind, failures }) => {
       const recent = failures.filter(({ atMs }) => atMs >= sinceMs)

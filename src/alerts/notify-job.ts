@@ -10,8 +10,9 @@ import type { JobDefinition, RunContext } from '../core/definition.ts'
 import { isMillraceError, MillraceError } from '../core/errors.ts'
 import type { Notice } from '../core/alerting.ts'
 import { ALERT_QUEUE, NOTIFY_JOB } from '../core/alert-rules.ts'
-import { DEFAULTS } from '../core/limits.ts'
+import { DEFAULTS, LIMITS } from '../core/limits.ts'
 import { fixed } from '../core/retry.ts'
+import { shortKey } from '../core/short-text.ts'
 import { logEntryOf } from './alert-notes.ts'
 import type { AlertNotes } from './alert-notes.ts'
 import type { AlertPlan } from './options.ts'
@@ -44,11 +45,11 @@ export function createNotifyJob(plan: AlertPlan, parts: NotifyParts): NotifyJob 
     retry: fixed({ attempts: DEFAULTS.noticeAttempts, delay: DEFAULTS.noticeRetryMs }),
     timeout: RUN_MAX_MS,
     unique: {
-      by: ({ sink, notice }: NotifyInput) => `${sink} ${notice.incident}#${notice.no}`.slice(-200),
+      by: ({ sink, notice }: NotifyInput) => shortKey(`${sink} ${notice.incident}#${notice.no}`, LIMITS.keyCharsMax),
       mode: 'for-a-time',
       window: UNIQUE_MS,
     },
-    group: ({ sink, notice }: NotifyInput) => `${sink} ${notice.key}`.slice(0, 200),
+    group: ({ sink, notice }: NotifyInput) => shortKey(`${sink} ${notice.key}`, LIMITS.keyCharsMax),
     classify: verdictOf,
     run: async (context: RunContext<NotifyInput>) => ({ reply: await deliver(post, context, parts) }),
   })

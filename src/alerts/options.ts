@@ -1,4 +1,5 @@
 // `alerts` of the configuration: rules, sinks, who is told what, silences. Checked once; the answer is what all parts use.
+import { clean } from '../core/attempt-error.ts'
 import { SEVERITIES } from '../core/alert-facts.ts'
 import type { Severity } from '../core/alert-facts.ts'
 import { checkRemind, settleRules, watchedKinds } from '../core/alert-options.ts'
@@ -140,7 +141,8 @@ export function checkMatch(match: unknown, rules: readonly Pick<Rule, 'name'>[],
 }
 
 export function checkSilenceReason(value: unknown, what: string): string {
-  if (typeof value === 'string' && value.trim() !== '' && value.length <= LIMITS.alertTextCharsMax) return value.trim()
+  if (typeof value === 'string' && value.trim() !== '' && value.length <= LIMITS.alertTextCharsMax)
+    return clean(value.trim())
   throw invalidOption(what, value, `a reason of 1-${LIMITS.alertTextCharsMax} characters, for whoever wonders later`)
 }
 

@@ -8,8 +8,8 @@ import { isServed } from '../store/diagnosis.ts'
 import type { ServerState } from '../store/diagnosis.ts'
 import type { Backend } from '../store/ports.ts'
 
-/** Never rejects. Of several servers of one kind the worst counts. */
-export async function readServers(backend: Backend, clock: Clock): Promise<readonly ServerFacts[]> {
+/** Never rejects. Of several servers of one kind the worst counts. Null: nobody knows, and nothing is decided. */
+export async function readServers(backend: Backend, clock: Clock): Promise<readonly ServerFacts[] | null> {
   if (!isServed(backend)) return [await ping(backend, clock)]
   try {
     const states = await bounded(clock, 2 * LIMITS.pingMaxMs, 'the servers', backend.servers())
@@ -18,8 +18,8 @@ export async function readServers(backend: Backend, clock: Clock): Promise<reado
       return own.length === 0 ? [] : [worstOf(kind, own)]
     })
   } catch {
-    // It promises an answer; without one nothing is known.
-    return []
+    // It promises an answer, also about a server that gives none.
+    return null
   }
 }
 

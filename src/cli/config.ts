@@ -25,8 +25,8 @@ export type MillraceConfig<Known extends readonly AnyJob[] = readonly AnyJob[]> 
   readonly http?: HttpOptions
   /** How pools follow their load; false: they do not. Default: by the thresholds of docs/autoscaling.md. */
   readonly autoscale?: AutoscaleOptions | false
-  /** Rules, sinks, who is told what; without it the usual rules and the log. */
-  readonly alerts?: AlertOptions
+  /** Rules, sinks, who is told what; false: nobody looks. Without it the usual rules and the log. */
+  readonly alerts?: AlertOptions | false
 }
 
 /** For the types: answers what it was given. */

@@ -8,7 +8,7 @@ import { rhythm } from './schedule-text.ts'
 export function taskTable(tasks: readonly TaskInfo[], out: Output): string {
   return out.table<TaskInfo>(
     [
-      { title: 'TASK', of: ({ name }) => name },
+      { title: 'TASK', of: ({ name, connection }) => (connection === 'default' ? name : `${connection}/${name}`) },
       { title: 'SCHEDULE', of: scheduleOf },
       { title: 'NEXT', of: ({ schedule }) => (schedule?.enabled ? out.time(schedule.nextRunAt) : '-') },
       { title: 'LAST', of: ({ last }) => out.time(last?.startedAtMs ?? null) },

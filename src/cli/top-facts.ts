@@ -45,9 +45,11 @@ export function createTopReader(
   return async () => {
     const asked = Promise.all([mill.health.report(), reads.workers(), failuresOf(), reads.supervisors()])
     const [report, workers, failures, supervisors] = await bounded(clock, LIMITS.healthMaxMs, 'the store', asked)
-    const down = report.problems.find(({ code }) => code === 'store-down')
     if (report.state === 'failed') {
-      throw new MillraceError('STORE_UNAVAILABLE', down?.message ?? 'no answer', { retryable: true })
+      // What is wrong with a store is told before everything else.
+      const [down] = report.problems
+      const code = down?.code === 'store-refused' ? 'STORE_REFUSED' : 'STORE_UNAVAILABLE'
+      throw new MillraceError(code, down?.message ?? 'no answer', { retryable: true })
     }
     const nowMs = report.at.getTime()
     return {

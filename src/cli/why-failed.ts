@@ -13,7 +13,7 @@ export function failureReasons({ job, nowMs, attempts }: WhyFacts): readonly Rea
       : ` ${formatDuration(Math.round((nowMs - job.finishedAt.getTime()) / 1_000) * 1_000)} ago`
   const runs = counted(job.attemptCount, 'attempt')
   const usedUp = job.attemptCount >= job.maxAttempts
-  const how = usedUp ? `all ${runs} are used up` : `after ${runs} of ${job.maxAttempts}, because its error is permanent`
+  const how = usedUp ? `all ${runs} are used up` : `after ${runs} of ${job.maxAttempts}, ${cutShort(job.lastError)}`
   const reasons: Reason[] = [
     { code: 'failed', says: `it failed${ago}, ${how}: ${errorOf(job)}`, fix: fixOf(job.id, job.lastError) },
   ]
@@ -32,6 +32,12 @@ export function failureReasons({ job, nowMs, attempts }: WhyFacts): readonly Rea
     })
   }
   return reasons
+}
+
+/** Why not all its attempts were made. */
+function cutShort(error: WhyFacts['job']['lastError']): string {
+  const isFinal = error === null || ['validation', 'client', 'permanent'].includes(error.class)
+  return isFinal ? 'because its error is permanent' : 'because its retry policy or its worker allows no more'
 }
 
 function fixOf(id: string, error: WhyFacts['job']['lastError']): string {

@@ -120,14 +120,14 @@ export function createClient<const Known extends readonly AnyJob[]>(
   Object.keys(declared).forEach(settingsOf)
   for (const job of registry.all()) connections.ofJob(job)
 
-  const ending = createEnding(connections, runtime)
+  const { probe, tracing } = options
+  const ending = createEnding(connections, runtime, probe)
   const awaitResult = createAwaitResult(connections, runtime)
   const handles = handleServices(connections, awaitResult, ending)
   const prepare = createPrepare({ runtime, connections, secrets })
   const ensureOf = perConnection((name) =>
     createEnsure({ runtime, queues: connections.backend(name).queues, settingsOf }),
   )
-  const { probe, tracing } = options
   const base = { runtime, hub, registry, connections, middleware }
   const parts: EnqueuerParts = { ...base, prepare, handles, ensureOf, probe, tracing }
   const enqueuer = createEnqueuer(parts)
@@ -135,7 +135,7 @@ export function createClient<const Known extends readonly AnyJob[]>(
     // As below: the types are those of the definitions.
     verbsOf(createEnqueuer({ ...parts, insertVia }), runtime) as unknown as EnqueueVerbs<Known>
   const desk = createBatchDesk({ connections, runtime, enqueuer, ending })
-  const jobs = createJobs(connections, runtime)
+  const jobs = createJobs(connections, ending)
   const consumers = createConsumerDesk()
 
   const client = {
@@ -164,7 +164,7 @@ export function createClient<const Known extends readonly AnyJob[]>(
     consumer: (consumerOptions: Parameters<Client['consumer']>[0]) =>
       consumers.open(
         createConsumer(
-          { connections, runtime, registry, hub, policy, onFailed: options.onFailed, probe },
+          { connections, runtime, registry, hub, policy, onFailed: options.onFailed, probe, tracing },
           consumerOptions,
         ),
       ),

@@ -7,6 +7,7 @@ import type { RunPolicy, SystemPolicy } from '../core/policy.ts'
 import type { FailedHook } from '../core/definition.ts'
 import type { Duration } from '../core/duration.ts'
 import { parseDuration } from '../core/duration.ts'
+import { isMillraceError } from '../core/errors.ts'
 import type { BatchId, ClaimedJob, JobId } from '../core/job.ts'
 import type { Json } from '../core/json.ts'
 import { LIMITS } from '../core/limits.ts'
@@ -18,6 +19,7 @@ import type { Transition, Verdict } from '../core/transition.ts'
 import type { EventHub } from '../runtime/events.ts'
 import type { Probe } from '../runtime/probe.ts'
 import type { Runtime } from '../runtime/runtime.ts'
+import type { RunTrace, Tracing } from '../runtime/tracing.ts'
 import { reportVerdict } from '../runtime/verdicts.ts'
 import type { Backend } from '../store/ports.ts'
 import type { Connections } from './connections.ts'
@@ -77,6 +79,7 @@ export interface ConsumerParts {
   readonly hub: EventHub
   readonly onFailed: FailedHook | undefined
   readonly probe: Probe | undefined
+  readonly tracing: Tracing | undefined
 }
 
 const VISIBILITY = { minMs: 100, maxMs: LIMITS.timeoutMaxMs }
@@ -112,6 +115,8 @@ export function createConsumerDesk() {
 interface Claim {
   readonly claimed: ClaimedJob
   readonly startMs: number
+  /** Until the store has answered. */
+  trace: RunTrace | undefined
 }
 
 class ManualConsumer implements Consumer {
@@ -132,12 +137,14 @@ class ManualConsumer implements Consumer {
   async claim(max = 1): Promise<readonly ConsumedJob[]> {
     checkInteger(max, 'max', 1, LIMITS.claimBatchMax)
     const jobs = await this.#life.claim(max)
-    const { runtime, probe } = this.#parts
+    const { runtime, probe, tracing } = this.#parts
     const startMs = runtime.clock.monoMs()
     return jobs.map((claimed) => {
       probe?.started(claimed, laneOf(claimed.priority, DEFAULT_LANES), this.#life.worker)
       const job = viewClaimed(claimed, this.#life.signalOf(claimed))
-      this.#claims.set(job, { claimed, startMs })
+      const trace = tracing?.isOn() ? tracing.run(claimed, this.#life.worker) : undefined
+      if (trace !== undefined) endWithLease(trace, job.signal)
+      this.#claims.set(job, { claimed, startMs, trace })
       return job
     })
   }
@@ -164,14 +171,16 @@ class ManualConsumer implements Consumer {
   }
 
   async delete(job: ConsumedJob): Promise<SettleAnswer> {
-    const { claimed } = this.#claimOf(job)
+    const claim = this.#claimOf(job)
+    const { claimed } = claim
     const [, request] = decideRemove(claimed.id)
     // Only while the lease is ours: then the end of this run deletes the job.
     const guarded = { ...request, guard: { ...request.guard, lease: claimed.lease } }
     const outcome: Outcome = { kind: 'cancel', reason: 'deleted by its consumer' }
     const ended = decideOutcome(claimed, { outcome, ranMs: 0, nowMs: 0 }, DEFAULT_POLICY, () => 0)
+    claim.trace?.ended(outcome)
     // Missing: our own first try, whose reply was lost, has deleted it.
-    return this.#settle(claimed, [guarded, ended], 'done')
+    return this.#settle(claim, [guarded, ended], 'done')
   }
 
   stop(): Promise<void> {
@@ -188,33 +197,37 @@ class ManualConsumer implements Consumer {
     return claim
   }
 
-  #end({ claimed, startMs }: Claim, outcome: Outcome, policy: RunPolicy): Promise<SettleAnswer> {
+  #end(claim: Claim, outcome: Outcome, policy: RunPolicy): Promise<SettleAnswer> {
+    const { claimed, startMs, trace } = claim
     const { clock, random } = this.#parts.runtime
     const ranMs = Math.max(0, clock.monoMs() - startMs)
+    trace?.ended(outcome)
     return this.#settle(
-      claimed,
+      claim,
       [decideOutcome(claimed, { outcome, ranMs, nowMs: clock.nowMs() }, policy, random)],
       'stale',
     )
   }
 
-  async #settle(
-    claimed: ClaimedJob,
-    transitions: readonly Transition[],
-    ifMissing: SettleAnswer,
-  ): Promise<SettleAnswer> {
+  async #settle(claim: Claim, transitions: readonly Transition[], ifMissing: SettleAnswer): Promise<SettleAnswer> {
+    const { claimed, trace } = claim
     const verdicts = await retryStore(this.#parts.runtime, () => this.#backend.jobs.apply(transitions))
     this.#life.letGo({ jobId: claimed.id, lease: claimed.lease })
     const verdict = verdicts.at(-1)
-    this.#tell(claimed, transitions.at(-1), verdict)
+    const transition = transitions.at(-1)
+    if (transition !== undefined && verdict !== undefined) {
+      // A second answer for the same job has no span of its own.
+      claim.trace = undefined
+      trace?.settled(transition, verdict)
+      this.#tell(claimed, transition, verdict)
+    }
     if (verdict === 'missing') return ifMissing
     if (verdict === 'alternative') return 'cancelled'
     return verdict === 'applied' || verdict === 'already' ? 'done' : 'stale'
   }
 
   /** The same events and hooks as after a run of the worker. */
-  #tell(claimed: ClaimedJob, transition: Transition | undefined, verdict: Verdict | undefined): void {
-    if (transition === undefined || verdict === undefined) return
+  #tell(claimed: ClaimedJob, transition: Transition, verdict: Verdict): void {
     const { registry, hub, onFailed, runtime, probe } = this.#parts
     const run = { claimed, worker: this.#life.worker, definition: registry.find(claimed.name) }
     reportVerdict(run, transition, verdict, {
@@ -233,6 +246,15 @@ class ManualConsumer implements Consumer {
     const usual = runPolicy(kind, record?.retry ?? null, policy)
     return afterMs === undefined ? usual : { ...usual, classifiers: [() => ({ retry: { afterMs } })] }
   }
+}
+
+/** A run that loses its job, or whose consumer stops, has ended although nobody says so. */
+function endWithLease(trace: RunTrace, signal: AbortSignal): void {
+  const end = (): void => {
+    if (isMillraceError(signal.reason, 'LEASE_LOST')) trace.ended({ kind: 'release', reason: 'lease-lost' })
+  }
+  if (signal.aborted) end()
+  else signal.addEventListener('abort', end, { once: true })
 }
 
 function viewClaimed(claimed: ClaimedJob, signal: AbortSignal): ConsumedJob {

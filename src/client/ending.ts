@@ -7,6 +7,7 @@ import type { JobId } from '../core/job.ts'
 import { LIMITS } from '../core/limits.ts'
 import { invalidOption } from '../core/names.ts'
 import type { Transition, Verdict } from '../core/transition.ts'
+import type { Probe } from '../runtime/probe.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Backend } from '../store/ports.ts'
 import type { Connections } from './connections.ts'
@@ -46,6 +47,8 @@ interface Rules<Answer> {
   readonly ifRunning: Answer
   /** A job that was final before; null: that is no answer. */
   readonly ifFinal: Answer | null
+  /** Told of those that waited and were ended now. */
+  readonly onEnded?: ((ids: readonly JobId[], backend: Backend) => void) | undefined
 }
 
 /** A job that moves each time it is asked is asked again this often. */
@@ -53,7 +56,18 @@ const ROUNDS_MAX = 10
 /** Two transitions each. */
 const CHUNK_MAX = LIMITS.applyBatchMax / 2
 
-export function createEnding(connections: Connections, runtime: Runtime): Ending {
+export function createEnding(connections: Connections, runtime: Runtime, probe?: Probe): Ending {
+  const tellCancelled = probe?.cancelled
+  /** Nobody waits for it: an id says neither queue nor kind, and a count is not worth a second of anybody's time. */
+  const countCancelled =
+    tellCancelled &&
+    ((ids: readonly JobId[], { query }: Backend): void => {
+      query.get(ids).then(
+        (found) => found.forEach((job) => job && tellCancelled(job)),
+        () => undefined,
+      )
+    })
+
   async function end<Answer extends string>(
     refs: readonly EndingRef[],
     rules: Rules<Answer>,
@@ -76,6 +90,7 @@ export function createEnding(connections: Connections, runtime: Runtime): Ending
         ifWaiting: 'cancelled',
         ifRunning: 'requested',
         ifFinal: 'finished',
+        onEnded: countCancelled,
       }),
     remove: (refs, actor) =>
       end<RemoveAnswer>(refs, {
@@ -88,23 +103,27 @@ export function createEnding(connections: Connections, runtime: Runtime): Ending
 }
 
 async function endOn<Answer>(
-  { jobs, query }: Backend,
+  backend: Backend,
   runtime: Runtime,
   ids: readonly JobId[],
   rules: Rules<Answer>,
   answers: Map<JobId, Answer>,
 ): Promise<void> {
+  const { jobs, query } = backend
   let open = ids
   for (let round = 0; round < ROUNDS_MAX && open.length > 0; round++) {
     const transitions = open.flatMap(rules.decide)
     const verdicts = await retryStore(runtime, () => jobs.apply(transitions))
     const moved: JobId[] = []
+    const ended: JobId[] = []
     for (const [index, id] of open.entries()) {
       const [waiting = 'stale', running = 'stale'] = verdicts.slice(index * 2, index * 2 + 2)
+      if (waiting === 'applied') ended.push(id)
       if (took(waiting)) answers.set(id, rules.ifWaiting)
       else if (took(running)) answers.set(id, rules.ifRunning)
       else if (waiting !== 'missing') moved.push(id)
     }
+    if (ended.length > 0) rules.onEnded?.(ended, backend)
     if (moved.length === 0) return
     const stored = await retryStore(runtime, () => query.get(moved))
     open = moved.filter((id, index) => {

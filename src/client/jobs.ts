@@ -2,11 +2,10 @@
 // connection an id is looked for on all of them.
 import type { JobId } from '../core/job.ts'
 import { checkKey, checkKnownOptions, checkName } from '../core/names.ts'
-import type { Runtime } from '../runtime/runtime.ts'
 import type { QueueCounts } from '../store/job-query.ts'
 import type { Connections } from './connections.ts'
-import { checkReason, createEnding } from './ending.ts'
-import type { CancelAnswer, RemoveAnswer } from './ending.ts'
+import { checkReason } from './ending.ts'
+import type { CancelAnswer, Ending, RemoveAnswer } from './ending.ts'
 import { checkJobRef } from './ids.ts'
 import type { JobRef } from './ids.ts'
 import { checkFilterNames, toJobFilter, toPageRequest } from './job-filter.ts'
@@ -38,9 +37,7 @@ export interface CancelOptions {
   readonly actor?: string
 }
 
-export function createJobs(connections: Connections, runtime: Runtime): Jobs {
-  const ending = createEnding(connections, runtime)
-
+export function createJobs(connections: Connections, ending: Ending): Jobs {
   async function onFirst<Value>(ref: JobRef, read: (connection: string, id: JobId) => Promise<readonly Value[]>) {
     const { id, connection } = checkJobRef(ref, 'job id')
     const answers = await Promise.all(connections.asked(connection).map((name) => read(name, id)))

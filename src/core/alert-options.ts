@@ -10,6 +10,7 @@ import type { Duration } from './duration.ts'
 import { LIMITS } from './limits.ts'
 import { checkInteger, checkKnownOptions, checkName, invalidOption } from './names.ts'
 import { LANES } from './priority.ts'
+import { shortText } from './short-text.ts'
 
 /** Which limits a rule has: docs/alerts.md. Counts are whole numbers, durations `'5m'`, shares `0.8`. */
 export interface RuleOptions {
@@ -38,7 +39,10 @@ export interface RuleOptions {
 export type OwnRuleOptions = Omit<RuleOptions, 'queues' | 'kinds' | 'schedules'>
 export type RulesOptions = { readonly [Name in RuleName]?: RuleOptions | false }
 
-/** A rule of your own. `check` is given the facts of one look and says what it finds; what it no longer names is over. */
+/**
+ * A rule of your own. `check` is given the facts of one look and says what it finds. What it no longer names is over, unless
+ * some of the facts are missing.
+ */
 export interface CustomRule {
   readonly name: string
   readonly severity?: Severity
@@ -170,11 +174,11 @@ export function checkRemind(value: Duration | false, what: string): number | nul
   return value === false ? null : parseDuration(value, what, REMIND)
 }
 
-function checkLimit(value: unknown, { unit }: LimitKind, what: string): number | null {
+function checkLimit(value: unknown, { unit, most }: LimitKind, what: string): number | null {
   if (value === null) return null
   switch (unit) {
     case 'count':
-      return checkInteger(value, what, 0, Number.MAX_SAFE_INTEGER)
+      return checkInteger(value, what, 0, most ?? Number.MAX_SAFE_INTEGER)
     case 'duration':
       return parseDuration(value as Duration, what) // says itself what is none
     case 'share':
@@ -201,7 +205,8 @@ function settleCustom(rule: CustomRule, defaults: RuleDefaults): Rule {
 }
 
 function readingOf({ about = 'it', queue, firing, text, value = 0 }: CustomFinding): Reading {
-  const name = String(about).slice(0, LIMITS.nameCharsMax)
+  // It becomes part of keys, which have no control characters.
+  const name = shortText(String(about), LIMITS.nameCharsMax).replaceAll(/\p{Cc}/gu, ' ')
   const state = firing === true ? 'over' : 'under'
   return { connection: 'default', name, queue: queue ?? null, state, value, limit: 0, text: String(text) }
 }

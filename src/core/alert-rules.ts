@@ -1,8 +1,8 @@
 // The built-in rules of the alerts as data: what each reads from the facts, its limits, what it means and what to do.
 // docs/alerts.md and `millrace alerts rules` are written from here.
-import type { AlertFacts, QueueFacts, ServerFacts, Severity, StoreFacts } from './alert-facts.ts'
+import type { AlertFacts, PoolFacts, QueueFacts, ServerFacts, Severity, StoreFacts } from './alert-facts.ts'
 import { formatDuration } from './duration.ts'
-import { DEFAULTS } from './limits.ts'
+import { DEFAULTS, LIMITS } from './limits.ts'
 import { LANES } from './priority.ts'
 
 /** Notices travel through this queue. No rule looks at it: an alert about its own delivery would go the same way. */
@@ -46,6 +46,8 @@ export interface LimitKind {
   /** Null: without it this limit is not looked at. */
   readonly usual: number | null
   readonly says: string
+  /** More is never counted. */
+  readonly most?: number
 }
 
 export interface RuleKind {
@@ -174,7 +176,9 @@ export const ALERT_RULES = {
     severity: 'critical',
     forMs: 0,
     recoverMs: 0,
-    limits: { max: count(0, `dead letters of the kind in ${WINDOW}`) },
+    limits: {
+      max: { ...count(0, `dead letters of the kind in ${WINDOW}`), most: LIMITS.alertKindFailuresMax - 1 },
+    },
     means: 'A kind of job that you named as one that must not fail has failed for good.',
     todo: '`millrace dead ls --name …` lists them with their errors. Fix the cause, then replay.',
     read: (facts, termsOf) =>
@@ -253,7 +257,7 @@ export const ALERT_RULES = {
     means: 'Worker processes of a pool end again and again soon after their start.',
     todo: 'Read the last lines of the log of that pool; usually a bad release or a missing environment variable. Roll back, then restart the pool.',
     read: ({ pools }, termsOf) =>
-      (pools ?? []).flatMap(({ pool, host, isCrashLooping }): readonly Reading[] => {
+      worstFirst(pools ?? []).flatMap(({ pool, host, isCrashLooping }): readonly Reading[] => {
         if (termsOf(pool) === null) return []
         const state = isCrashLooping ? 'over' : 'under'
         const text = `worker processes of pool ${pool} on ${host} end again and again soon after their start`
@@ -332,6 +336,11 @@ function storeDown(servers: readonly ServerFacts['server'][], words: Pick<RuleKi
         return [{ ...about(server, connection, null), state: isUp ? 'under' : 'over', value: 1, limit: 0, text }]
       }),
   }
+}
+
+/** Two supervisors of one host may have a pool of one name: one that is well must not hide the other. */
+function worstFirst(pools: readonly PoolFacts[]): readonly PoolFacts[] {
+  return [...pools].sort((a, b) => Number(b.isCrashLooping) - Number(a.isCrashLooping))
 }
 
 function perStore(facts: AlertFacts, read: (store: StoreFacts) => readonly Reading[]): readonly Reading[] {

@@ -347,6 +347,7 @@ describe('O2 rules', () => {
     [{ depth: { maximum: 3 } }, 'alerts.rules.depth has no option "maximum"'],
     [{ depth: { severity: 'fatal' } }, 'alerts.rules.depth.severity is "fatal", but must be one of info'],
     [{ depth: { max: -1 } }, 'alerts.rules.depth.max is -1'],
+    [{ 'kind-failed': { max: 100 } }, 'a whole number from 0 to 99'],
     [{ 'redis-memory': { max: 80 } }, 'a share such as 0.8'],
     [{ 'oldest-ready': { max: 'soon' } }, 'alerts.rules.oldest-ready.max is "soon"'],
     [{ depth: { remind: 5 } }, 'alerts.rules.depth.remind'],

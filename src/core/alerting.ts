@@ -10,6 +10,7 @@ import type { FactsPart, Reading, RuleTerms, TermsOf } from './alert-rules.ts'
 import { silenceOf } from './alert-silence.ts'
 import type { Silence } from './alert-silence.ts'
 import { LIMITS } from './limits.ts'
+import { shortKey, shortText } from './short-text.ts'
 
 /** A rule with its terms settled: built in or of the user. */
 export interface Rule {
@@ -79,6 +80,8 @@ export interface Notice {
   readonly atMs: number
   /** Who said so, and why: an acknowledgement, a silence. */
   readonly note: string | null
+  /** Where each supervisor looks for itself, the one that saw it; absent: the leader, for all of them. */
+  readonly host?: string
 }
 
 /** What is to be written under one key; `after` null: taken away. */
@@ -141,7 +144,7 @@ export function evaluate(input: EvaluateInput): Evaluation {
   const byName = new Map(rules.map((rule) => [rule.name, rule]))
   for (const before of states.values()) {
     const rule = byName.get(before.rule)
-    if (handled.has(before.key) || !isKnown(before, rule?.part, facts)) continue
+    if (handled.has(before.key) || !isKnown(before, rule, facts)) continue
     const after = vanish(before, rule, input)
     if (after !== before) changes.push({ key: before.key, after })
   }
@@ -173,7 +176,9 @@ function stepFiring(before: AlertState, seen: Seen, input: EvaluateInput): Alert
   if (reading.state !== 'under') {
     const isOld = input.nowMs - before.seenAtMs >= REFRESH_MS || input.nowMs < before.seenAtMs
     const isFresh = before.heldMs > 0 || isOld
-    const now = isFresh ? { ...before, ...numbersOf(seen), heldMs: 0, seenAtMs: input.nowMs } : before
+    // Of the same severity to its end: that goes to those who were told of the beginning.
+    const numbers = { ...numbersOf(seen), severity: before.severity }
+    const now = isFresh ? { ...before, ...numbers, heldMs: 0, seenAtMs: input.nowMs } : before
     return goOn(now, terms, input)
   }
   return recover(before, terms.recoverMs, input)
@@ -256,7 +261,7 @@ function begin(seen: Seen, nowMs: number): AlertState {
 }
 
 function numbersOf({ reading, terms }: Seen): Pick<AlertState, 'value' | 'limit' | 'text' | 'severity'> {
-  const text = reading.text.slice(0, LIMITS.alertTextCharsMax)
+  const text = shortText(reading.text, LIMITS.alertTextCharsMax)
   return { value: reading.value, limit: reading.limit, text, severity: terms.severity }
 }
 
@@ -265,24 +270,24 @@ function elapsedMs(before: AlertState, { nowMs, stepMaxMs }: EvaluateInput): num
 }
 
 /** Missing facts decide nothing. A connection that is no longer configured is known: it is gone. */
-function isKnown({ connection }: AlertState, part: FactsPart | undefined, facts: AlertFacts): boolean {
-  if (part === undefined) return true
+function isKnown({ connection }: AlertState, rule: Rule | undefined, facts: AlertFacts): boolean {
+  // Switched off or taken out of the configuration.
+  if (rule === undefined) return true
+  const { part } = rule
+  if (part === undefined) return facts.pools !== null && facts.stores.every(isComplete)
   if (part === 'pools') return facts.pools !== null
   const store: StoreFacts | undefined = facts.stores.find((one) => one.connection === connection)
   return store === undefined ? facts.stores.length > 0 : store[part] !== null
 }
 
-/** `depth:mail`, `depth:mail/high`, `depth:other/mail` on another connection; short enough for a note. */
-export function alertKey(rule: string, { connection, name }: Pick<Reading, 'connection' | 'name'>): string {
-  const key = `${rule}:${connection === 'default' ? '' : `${connection}/`}${name}`
-  return key.length <= LIMITS.keyCharsMax ? key : `${key.slice(0, LIMITS.keyCharsMax - 9)}~${hashOf(key)}`
+/** A rule of the user may have looked at anything: what it does not name may be what was not answered. */
+function isComplete(store: StoreFacts): boolean {
+  return Object.values(store).every((part) => part !== null)
 }
 
-/** FNV-1a: only to tell two long names apart. */
-function hashOf(text: string): string {
-  let hash = 0x811c9dc5
-  for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
-  return (hash >>> 0).toString(16).padStart(8, '0')
+/** `depth:mail`, `depth:mail/high`, `depth:other/mail` on another connection; short enough for a note. */
+export function alertKey(rule: string, { connection, name }: Pick<Reading, 'connection' | 'name'>): string {
+  return shortKey(`${rule}:${connection === 'default' ? '' : `${connection}/`}${name}`, LIMITS.keyCharsMax)
 }
 
 /** The pool of `host/pool`; anything else is its own name. */

@@ -66,3 +66,10 @@ test('P4 the room for a backup follows from the last one, or from the tables', (
   expect(roomFor(null, 1_000_000) - base).toBe(500_000)
   expect(roomFor(100, 1_000_000) - base).toBe(133)
 })
+
+test('P4 stores of one configuration have labels of their own', () => {
+  expect(backupLabel('app', 'millrace')).toBe('app.millrace')
+  expect(backupLabel('app', 'millrace', 'eu')).toBe('app.millrace.eu')
+  expect(backupLabel('nightly', 'eu:west')).toMatch(/^xnightly\.euwest\.[0-9a-f]{8}$/)
+  expect(backupLabel('nightly', 'eu:west')).not.toBe(backupLabel('nightly', 'euwest'))
+})

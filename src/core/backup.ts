@@ -19,12 +19,12 @@ export function checkLabel(label: unknown): string {
   throw invalidOption('label', label, '1-80 letters, digits and _ . - that start with a letter or digit')
 }
 
-/** `app.millrace`; names that a file cannot have are shortened, and told apart by a hash. */
-export function backupLabel(database: string, schema: string): string {
-  const plain = [database, schema].map((name) => name.replaceAll(/[^A-Za-z0-9_]/g, '').slice(0, PLAIN_CHARS_MAX))
+/** `app.millrace`, `app.millrace.eu`; names that a file cannot have are shortened, and told apart by a hash. */
+export function backupLabel(...names: readonly string[]): string {
+  const plain = names.map((name) => name.replaceAll(/[^A-Za-z0-9_]/g, '').slice(0, PLAIN_CHARS_MAX))
   const label = plain.map((name) => name || 'x').join('.')
-  if (label === `${database}.${schema}` && LABEL.test(label)) return label
-  const hash = createHash('sha256').update(`${database}\0${schema}`).digest('hex').slice(0, 8)
+  if (label === names.join('.') && LABEL.test(label)) return label
+  const hash = createHash('sha256').update(names.join('\0')).digest('hex').slice(0, 8)
   return `x${label}.${hash}`
 }
 

@@ -1,6 +1,6 @@
 // The policy as a table: what each ending of a run means for its job.
 import { describe, expect, test } from 'vitest'
-import { decideExpiry, decideOutcome, runsAlone } from './decide.ts'
+import { decideExpiry, decideOutcome, runsAlone, withinAttempts } from './decide.ts'
 import { EDGES } from './edges.ts'
 import type { Edge } from './edges.ts'
 import type { JobId, LeaseNumber, StoredJob } from './job.ts'
@@ -101,4 +101,12 @@ describe('decideExpiry', () => {
   test('D8 without attempts left the first crash is the last', () => {
     expect(after(0, 1)).toMatchObject({ edge: 'expireForGood', error: { code: 'WORKER_DIED', class: 'crash' } })
   })
+})
+
+test('P1 a worker that allows fewer attempts makes its run the last one; what came before does not count twice', () => {
+  expect(withinAttempts(run, Infinity)).toBe(run)
+  expect(withinAttempts(run, 3)).toBe(run)
+  expect(withinAttempts(run, 2).maxAttempts).toBe(2)
+  // The third run of a job that this worker allows one attempt: it still is a run, and the last.
+  expect(withinAttempts({ ...run, attemptCount: 2, maxAttempts: 9 }, 1).maxAttempts).toBe(3)
 })

@@ -241,3 +241,12 @@ function withoutStack(error: AttemptError): AttemptError {
     ...(error.code !== undefined && { code: error.code }),
   }
 }
+
+/** The job as it is here: with no more attempts than its worker allows, this one not counted against it. */
+export function withinAttempts<Job extends Pick<StoredJob, 'attemptCount' | 'maxAttempts'>>(
+  job: Job,
+  attemptsMax: number,
+): Job {
+  const maxAttempts = Math.max(attemptsMax, job.attemptCount + 1)
+  return job.maxAttempts <= maxAttempts ? job : { ...job, maxAttempts }
+}

@@ -146,6 +146,8 @@ export const LIMITS = {
   /** Of one connection; those beyond are not watched. */
   alertQueuesMax: 1_000,
   alertsMax: 1_000,
+  /** Of one kind, in one look. */
+  alertKindFailuresMax: 100,
   alertTextCharsMax: 500,
   silencesMax: 200,
   silenceMaxMs: 366 * 24 * 60 * 60_000,
@@ -177,7 +179,11 @@ export const LIMITS = {
   metricSeriesMax: 10_000,
   /** Pairs of queue and kind in one note of history. */
   rollupSeriesMax: 100,
+  /** Queues in one note of depths. */
+  depthQueuesMax: 500,
   historyPointsMax: 3_000,
+  /** Of the wait before a process is started again, and of the life after which it counts as started. */
+  restartMaxMs: 60 * 60_000,
   /** Their states must fit into one note. */
   processesMax: 100,
   poolsMax: 50,
@@ -227,6 +233,7 @@ export const SCALING = {
   requestsMax: 100,
   switchesMax: 1_000,
   poolsMax: 200,
+  hostsMax: 1_000,
   workersMax: 10_000,
   reasonCharsMax: 500,
 } as const

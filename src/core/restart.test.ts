@@ -10,7 +10,7 @@ import {
   ownShare,
 } from './restart.ts'
 
-const CRASH = { livedMs: 100, wasReady: true, wasKilled: false, killsLately: 0 } as const
+const CRASH = { livedMs: 100, wasReady: true, wasKilled: false, killsLately: 0, isLatest: true } as const
 
 describe('restart', () => {
   test('P1 the first restart is at once, then a second, doubling up to a minute, and the fifth is a crash loop', () => {
@@ -35,8 +35,26 @@ describe('restart', () => {
     expect(decideRestart(1_000_000, CRASH).delayMs).toBe(60_000)
   })
 
+  test('P1 a pool may have waits of its own', () => {
+    const terms = { delayMinMs: 10, delayMaxMs: 30, stableAfterMs: 50, crashLoopAfter: 3 }
+    const seen = [0, 1, 2, 3, 4].map((before) => decideRestart(before, { ...CRASH, livedMs: 49 }, terms))
+    expect(seen.map(({ delayMs, isCrashLoop }) => [delayMs, isCrashLoop])).toEqual([
+      [0, false],
+      [10, false],
+      [20, true],
+      [30, true],
+      [30, true],
+    ])
+    expect(decideRestart(9, { ...CRASH, livedMs: 50 }, terms)).toEqual({
+      delayMs: 0,
+      shortLives: 0,
+      isCrashLoop: false,
+    })
+  })
+
   test.each([
     ['a long life makes good', 4, { ...CRASH, livedMs: 10_000 }, { delayMs: 0, shortLives: 0, isCrashLoop: false }],
+    ['the long life of an older one does not', 4, { ...CRASH, livedMs: 10_000, isLatest: false }, { shortLives: 4 }],
     ['a long start is no life', 1, { ...CRASH, livedMs: 90_000, wasReady: false }, { delayMs: 1_000, shortLives: 2 }],
     ['killed from outside', 3, { ...CRASH, wasKilled: true, killsLately: 30 }, { delayMs: 0, shortLives: 4 }],
     ['killed over and over', 9, { ...CRASH, wasKilled: true, killsLately: 3 }, { delayMs: 0, isCrashLoop: true }],
@@ -71,11 +89,11 @@ describe('recycle', () => {
 describe('health', () => {
   const times = { healthCheckMs: 5_000, unresponsiveMs: 60_000, startTimeoutMs: 30_000 }
   test.each([
-    [{ isReady: false, ageMs: 30_000, silentMs: 30_000 }, 'ok'],
-    [{ isReady: false, ageMs: 30_001, silentMs: 0 }, 'end'],
-    [{ isReady: true, ageMs: 90_000, silentMs: 15_000 }, 'ok'],
-    [{ isReady: true, ageMs: 90_000, silentMs: 15_001 }, 'unhealthy'],
-    [{ isReady: true, ageMs: 90_000, silentMs: 60_001 }, 'end'],
+    [{ isReady: false, startingMs: 30_000, silentMs: 30_000 }, 'ok'],
+    [{ isReady: false, startingMs: 30_001, silentMs: 0 }, 'end'],
+    [{ isReady: true, startingMs: 90_000, silentMs: 15_000 }, 'ok'],
+    [{ isReady: true, startingMs: 90_000, silentMs: 15_001 }, 'unhealthy'],
+    [{ isReady: true, startingMs: 90_000, silentMs: 60_001 }, 'end'],
   ] as const)('P1 %o: %s', (seen, verdict) => {
     expect(decideHealth(seen, times)).toBe(verdict)
   })

@@ -9,6 +9,25 @@ export interface Death {
   readonly wasKilled: boolean
   /** Of its pool in the last minute, this one included. */
   readonly killsLately: number
+  /** Nobody was started in its place after it: how it did says how the next one will do. */
+  readonly isLatest: boolean
+}
+
+/** How often and how soon; of a pool. */
+export interface RestartTerms {
+  readonly delayMinMs: number
+  readonly delayMaxMs: number
+  /** Who lived shorter than this has failed to start. */
+  readonly stableAfterMs: number
+  /** So many short lives in one place, one after the other. */
+  readonly crashLoopAfter: number
+}
+
+export const RESTART_TERMS: RestartTerms = {
+  delayMinMs: DEFAULTS.restartMinMs,
+  delayMaxMs: DEFAULTS.restartMaxMs,
+  stableAfterMs: DEFAULTS.stableAfterMs,
+  crashLoopAfter: DEFAULTS.crashLoopAfter,
 }
 
 export interface Restart {
@@ -25,18 +44,19 @@ const KILLS_MAX = 40
 /**
  * The first restart is at once. When one short life follows another the waits double, from a second to a minute. Who was
  * killed from outside while it worked did nothing wrong: its place is filled at once, though it counts as a short life.
+ * The long life of one that was there before others failed to start makes good for nobody.
  */
-export function decideRestart(shortLivesBefore: number, death: Death): Restart {
-  const isShort = !death.wasReady || death.livedMs < DEFAULTS.stableAfterMs
-  const shortLives = isShort ? shortLivesBefore + 1 : 0
-  const isCrashLoop = shortLives >= DEFAULTS.crashLoopAfter
+export function decideRestart(shortLivesBefore: number, death: Death, terms: RestartTerms = RESTART_TERMS): Restart {
+  const isShort = !death.wasReady || death.livedMs < terms.stableAfterMs
+  const shortLives = isShort ? shortLivesBefore + 1 : death.isLatest ? 0 : shortLivesBefore
+  const isCrashLoop = shortLives >= terms.crashLoopAfter
   const isInnocent = death.wasKilled && death.wasReady && death.killsLately <= KILLS_MAX
-  const delayMs = isInnocent || shortLives <= 1 ? 0 : backoffMs(shortLives - 2)
+  const delayMs = isInnocent || shortLives <= 1 ? 0 : backoffMs(shortLives - 2, terms)
   return { delayMs, shortLives, isCrashLoop }
 }
 
-function backoffMs(doublings: number): number {
-  return Math.min(DEFAULTS.restartMaxMs, DEFAULTS.restartMinMs * 2 ** Math.min(doublings, 16))
+function backoffMs(doublings: number, { delayMinMs, delayMaxMs }: RestartTerms): number {
+  return Math.min(delayMaxMs, delayMinMs * 2 ** Math.min(doublings, 16))
 }
 
 export interface RecycleLimits {
@@ -82,10 +102,10 @@ const CHECKS_MISSED = 3
 
 /** A process that is silent is shown as unhealthy soon, and ended only after a time that no busy handler takes. */
 export function decideHealth(
-  seen: { readonly isReady: boolean; readonly ageMs: number; readonly silentMs: number },
+  seen: { readonly isReady: boolean; readonly startingMs: number; readonly silentMs: number },
   times: HealthTimes,
 ): HealthVerdict {
-  if (!seen.isReady) return seen.ageMs > times.startTimeoutMs ? 'end' : 'ok'
+  if (!seen.isReady) return seen.startingMs > times.startTimeoutMs ? 'end' : 'ok'
   if (seen.silentMs > times.unresponsiveMs) return 'end'
   const patienceMs = Math.min(CHECKS_MISSED * times.healthCheckMs, times.unresponsiveMs)
   return seen.silentMs > patienceMs ? 'unhealthy' : 'ok'

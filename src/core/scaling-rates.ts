@@ -1,6 +1,7 @@
-// From what was seen twice to how fast it goes. What was finished comes from the counters of the workers, what waits
-// and runs from the store; jobs that arrived are those finished plus what the queue has grown by. Rates are smoothed
-// with an exponential average, so that one look between two batches is no trend.
+// From what was seen twice to how fast it goes. What was finished comes from the counters of the hosts, by queue, or where
+// one of them does not say, from those of its workers; what waits and runs comes from the store. Jobs that arrived are
+// those finished plus what the queue has grown by. Rates are smoothed with an exponential average, so that one look between
+// two batches is no trend.
 import { SCALING } from './limits.ts'
 import type { ScaleMetrics } from './scaling.ts'
 
@@ -25,6 +26,8 @@ export interface SeenWorker {
 /** One pool at one moment. */
 export interface Sight {
   readonly atMs: number
+  /** Runs that have ended, by host and queue, since that host started; null: not all of them say. */
+  readonly ended: ReadonlyMap<string, Readonly<Record<string, number>>> | null
   readonly queues: readonly SeenQueue[]
   readonly workers: readonly SeenWorker[]
 }
@@ -42,6 +45,7 @@ interface QueueRates {
 export interface Rates {
   readonly atMs: number
   readonly ended: ReadonlyMap<string, number>
+  readonly endedByHost: ReadonlyMap<string, Readonly<Record<string, number>>>
   readonly queues: ReadonlyMap<string, QueueRates>
   readonly utilisation: number | null
 }
@@ -55,9 +59,10 @@ export interface Observed {
 export function observe(before: Rates | null, sight: Sight, smoothingMs: number = SCALING.smoothingMs): Observed {
   const { atMs, workers, queues } = sight
   const ended = new Map(workers.map((worker) => [worker.id, worker.ended]))
+  const endedByHost = sight.ended ?? new Map<string, Readonly<Record<string, number>>>()
   const elapsedMs = before === null ? 0 : atMs - before.atMs
   if (before === null || elapsedMs <= 0 || elapsedMs > SCALING.staleMs) {
-    return { rates: { atMs, ended, queues: firstRates(queues), utilisation: null }, metrics: new Map() }
+    return { rates: { atMs, ended, endedByHost, queues: firstRates(queues), utilisation: null }, metrics: new Map() }
   }
   const weight = 1 - Math.exp(-elapsedMs / smoothingMs)
   const seconds = elapsedMs / 1_000
@@ -65,14 +70,19 @@ export function observe(before: Rates | null, sight: Sight, smoothingMs: number 
   const utilisation = blend(before.utilisation, utilisationOf(workers), weight)
   const busy = workers.reduce((sum, { running }) => sum + running, 0)
   const inStore = queues.reduce((sum, { running }) => sum + running, 0)
+  const byQueue = sight.ended === null ? null : endedByQueue(before.endedByHost, sight.ended)
+  const endedInAll = byQueue === null ? 0 : queues.reduce((sum, { name }) => sum + (byQueue.get(name) ?? 0), 0)
   const next = new Map<string, QueueRates>()
   const metrics = new Map<string, ScaleMetrics>()
   for (const queue of queues) {
-    // Workers count jobs of all their queues together; each queue has the part of it that it has of what runs.
-    const share = inStore > 0 ? queue.running / inStore : 1 / queues.length
+    const ends = byQueue?.get(queue.name) ?? 0
+    // Workers count what they run of all queues together; each queue has the part of it that it has in the store, or, where
+    // jobs are too short to be seen there, of what has ended.
+    const unseen = endedInAll > 0 ? ends / endedInAll : 1 / queues.length
+    const share = inStore > 0 ? queue.running / inStore : unseen
     const held = queue.size + queue.running
     const known = before.queues.get(queue.name)
-    const processed = endedPerS * share
+    const processed = byQueue === null ? endedPerS * share : ends / seconds
     const arrived = processed + (known === undefined ? 0 : (held - known.held) / seconds)
     const isFirst = known === undefined || before.utilisation === null
     const fade = 1 - Math.min(1, (processed * seconds) / SERVICE_JOBS)
@@ -89,8 +99,9 @@ export function observe(before: Rates | null, sight: Sight, smoothingMs: number 
   }
   // Workers that are away at one look may be back at the next, with the same counters.
   const counters = new Map([...[...before.ended].slice(-SCALING.workersMax), ...ended])
+  const hosts = new Map([...[...before.endedByHost].slice(-SCALING.hostsMax), ...endedByHost])
   return {
-    rates: { atMs, ended: counters, queues: next, utilisation },
+    rates: { atMs, ended: counters, endedByHost: hosts, queues: next, utilisation },
     metrics: workers.some(({ state }) => state === 'active') ? metrics : new Map(),
   }
 }
@@ -141,6 +152,20 @@ function firstRates(queues: readonly SeenQueue[]): ReadonlyMap<string, QueueRate
 /** One that was not seen before begins with what it has: nobody knows when it did that. */
 function endedSince(before: ReadonlyMap<string, number>, workers: readonly SeenWorker[]): number {
   return workers.reduce((sum, { id, ended }) => sum + Math.max(0, ended - (before.get(id) ?? ended)), 0)
+}
+
+/** The same for hosts. A queue that a known host names for the first time began with nothing there. */
+function endedByQueue(before: Rates['endedByHost'], now: NonNullable<Sight['ended']>): ReadonlyMap<string, number> {
+  const sums = new Map<string, number>()
+  for (const [host, counts] of now) {
+    const known = before.get(host)
+    if (known === undefined) continue
+    for (const [queue, count] of Object.entries(counts)) {
+      const more = count - (Object.hasOwn(known, queue) ? known[queue]! : 0)
+      if (more > 0) sums.set(queue, (sums.get(queue) ?? 0) + more)
+    }
+  }
+  return sums
 }
 
 /** Jobs that still run where a worker drains are work, but their slots are not for anybody. */

@@ -23,13 +23,13 @@ export interface GuardOptions {
 export type Guard = (headers: IncomingHttpHeaders, isOpen: boolean) => HttpReply | undefined
 
 export function createGuard({ host, token }: GuardOptions): Guard {
-  const wanted = token === undefined ? undefined : digestOf(`Bearer ${token}`)
+  const wanted = token === undefined ? undefined : digestOf(token)
   return (headers, isOpen) => {
     if (isLoopback(host) && !isLoopback(hostNameOf(headers.host))) {
       return errorReply(421, 'WRONG_HOST', 'this port is for its own machine: ask it as localhost or 127.0.0.1')
     }
     if (wanted === undefined || isOpen) return undefined
-    if (timingSafeEqual(digestOf(headers.authorization ?? ''), wanted)) return undefined
+    if (timingSafeEqual(digestOf(tokenOf(headers.authorization)), wanted)) return undefined
     const reply = errorReply(401, 'UNAUTHORIZED', 'send the header Authorization: Bearer <token>')
     return { ...reply, headers: { 'www-authenticate': 'Bearer' } }
   }
@@ -44,6 +44,11 @@ function hostNameOf(host: string | undefined): string {
   if (host === undefined) return 'localhost'
   const bracketed = /^\[([^\]]+)\](?::\d+)?$/.exec(host)
   return (bracketed?.[1] ?? host.replace(/:\d+$/, '')).toLowerCase()
+}
+
+/** The name of the scheme may be written in any case. */
+function tokenOf(authorization = ''): string {
+  return /^bearer +(\S+) *$/i.exec(authorization)?.[1] ?? ''
 }
 
 function digestOf(text: string): Buffer {

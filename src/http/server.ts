@@ -18,6 +18,8 @@ import type { HttpReply, HttpRequest, Route } from './route.ts'
 export interface HttpServerOptions extends HttpOptions {
   readonly routes: readonly Route[]
   readonly runtime: Pick<Runtime, 'clock' | 'logger'>
+  /** How long the head of a request may take to arrive, for tests. Default 5 s. */
+  readonly headersMaxMs?: number
 }
 
 export interface HttpService extends Service {
@@ -25,23 +27,24 @@ export interface HttpService extends Service {
   readonly url: string
 }
 
+const LOOK_MS = 1_000
 const SERVER_OPTIONS = {
   maxHeaderSize: LIMITS.httpHeaderBytesMax,
-  headersTimeout: LIMITS.httpHeadersMaxMs,
   requestTimeout: LIMITS.httpRequestMaxMs,
   keepAliveTimeout: LIMITS.httpIdleMaxMs,
-  connectionsCheckingInterval: 1_000,
 } as const
 
-export function createHttpServer({ routes, runtime, ...http }: HttpServerOptions): HttpService {
+export function createHttpServer(options: HttpServerOptions): HttpService {
+  const { routes, runtime, headersMaxMs = LIMITS.httpHeadersMaxMs, ...http } = options
   const { host, port, token } = checkHttpOptions(http)
   const { clock, logger } = runtime
   const guard = createGuard({ host, token })
-  const server = createServer(SERVER_OPTIONS, (request, response) => {
-    answer(request).then(
-      (reply) => send(request, response, reply),
-      (error: unknown) => send(request, response, failed(error, request)),
-    )
+  const times = { headersTimeout: headersMaxMs, connectionsCheckingInterval: Math.min(LOOK_MS, headersMaxMs) }
+  const server = createServer({ ...SERVER_OPTIONS, ...times }, (request, response) => {
+    answer(request)
+      .then((reply) => send(request, response, reply))
+      // Also a reply that cannot be sent, such as one that is no JSON: it must not end the process.
+      .catch((error: unknown) => send(request, response, failed(error, request)))
   })
   server.maxConnections = LIMITS.httpConnectionsMax
   server.maxRequestsPerSocket = LIMITS.httpRequestsPerConnectionMax
@@ -63,7 +66,9 @@ export function createHttpServer({ routes, runtime, ...http }: HttpServerOptions
   }
 
   function failed(error: unknown, { url }: IncomingMessage): HttpReply {
-    if (isMillraceError(error)) return errorReply(STATUSES[error.code] ?? 500, error.code, error.message)
+    const status = isMillraceError(error) ? STATUSES[error.code] : undefined
+    if (isMillraceError(error) && status !== undefined) return errorReply(status, error.code, error.message)
+    // What a stranger has no use for, and may not be for strangers.
     logger.error({ error, path: pathOf(url ?? '') }, 'a request could not be answered')
     return errorReply(500, 'FAILED', 'this request could not be answered; the log says why')
   }
@@ -145,7 +150,7 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
 }
 
-/** What is no HTTP, or too long, or too slow. */
+/** What is no HTTP, or too long, or too slow. Told why, and cut off: whoever only lets go of one half keeps a place. */
 function refuse(error: Error & { readonly code?: string }, socket: Socket): void {
   if (!socket.writable) return void socket.destroy()
   const [status, reason] =
@@ -161,7 +166,8 @@ function refuse(error: Error & { readonly code?: string }, socket: Socket): void
     'content-type: application/json',
     `content-length: ${body.length}`,
   ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+  socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)
+  socket.destroySoon()
 }
 
 function listenError(error: Error & { readonly code?: string }, host: string, port: number): MillraceError {

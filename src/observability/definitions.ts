@@ -75,6 +75,10 @@ export const METRICS = {
     ['connection'],
   ),
   millrace_queue_jobs: gauge('Jobs of a queue by status.', ['connection', 'queue', 'status']),
+  millrace_queue_ready_jobs: gauge(
+    'Jobs of a queue that could start now, by lane. Of the 50 deepest queues, as far as the store counts them within half a second.',
+    ['connection', 'queue', 'lane'],
+  ),
   millrace_queue_oldest_ready_seconds: gauge('How long the oldest ready job has been ready; 0 when there is none.', [
     'connection',
     'queue',

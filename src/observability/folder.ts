@@ -30,8 +30,14 @@ export function createFolder({ runtime, notes, isLeading }: FolderParts): Servic
   /** Hours with a minute that changed since they were written. */
   const changed = new Set<string>()
   let wasLeading = false
+  let hasWaited = false
 
   async function pass(): Promise<number> {
+    // A worker that runs for a moment need not look at the history.
+    if (!hasWaited) {
+      hasWaited = true
+      return PERIOD_MS / 2
+    }
     if (!isLeading()) {
       wasLeading = false
       return PERIOD_MS

@@ -1,7 +1,8 @@
-// The gauges of the stores as samples of the metrics they are called.
+// The gauges of the stores as samples of the metrics they are called. Queues beyond a bound are one.
 import { OTHER } from '../core/job-series.ts'
 import type { JobStatus } from '../core/job.ts'
 import { DEFAULTS } from '../core/limits.ts'
+import { LANES } from '../core/priority.ts'
 import type { MetricName } from './definitions.ts'
 import type { Gauges, QueueGauges, StoreGauges } from './gauges.ts'
 
@@ -21,7 +22,7 @@ export function gaugeSamples(gauges: Gauges, queuesMax: number = DEFAULTS.metric
 }
 
 function queueSamples({ connection, queues }: StoreGauges, queuesMax: number): readonly Sample[] {
-  return within(queues, queuesMax).flatMap(({ queue, isPaused, counts, oldestReadyMs, dispatch }) => {
+  return deepestQueues(queues, queuesMax).flatMap(({ queue, isPaused, counts, oldestReadyMs, lanes, dispatch }) => {
     const labels = { connection, queue }
     const samples: Sample[] = Object.entries(counts).map(([status, value]) => ({
       name: 'millrace_queue_jobs',
@@ -33,6 +34,10 @@ function queueSamples({ connection, queues }: StoreGauges, queuesMax: number): r
       { name: 'millrace_queue_paused', labels, value: isPaused ? 1 : 0 },
       { name: 'millrace_dead_letters', labels, value: counts.failed },
     )
+    for (const [at, lane] of LANES.entries()) {
+      const value = lanes?.[at]
+      if (value !== undefined) samples.push({ name: 'millrace_queue_ready_jobs', labels: { ...labels, lane }, value })
+    }
     if (dispatch === null) return samples
     const { backlog, relayLagMs, waiting, inFlight, windowFill } = dispatch
     samples.push({ name: 'millrace_relay_backlog_jobs', labels, value: backlog })
@@ -67,10 +72,14 @@ function memorySamples({ connection, servers }: StoreGauges): readonly Sample[] 
 }
 
 /** The deepest queues by name; the others are one. */
-function within(queues: readonly QueueGauges[], queuesMax: number): readonly QueueGauges[] {
+export function deepestQueues(
+  queues: readonly QueueGauges[],
+  queuesMax: number = DEFAULTS.metricSeries,
+): readonly QueueGauges[] {
   if (queues.length <= queuesMax) return queues
-  const deepest = [...queues].sort((a, b) => depthOf(b) - depthOf(a))
-  const rest = deepest.slice(queuesMax - 1)
+  // A queue of that very name is among the others: two samples of one name are refused as a whole.
+  const named = queues.filter(({ queue }) => queue !== OTHER).sort((a, b) => depthOf(b) - depthOf(a))
+  const rest = [...named.slice(queuesMax - 1), ...queues.filter(({ queue }) => queue === OTHER)]
   const counts: Partial<Record<JobStatus, number>> = {}
   for (const one of rest) {
     for (const [status, count] of Object.entries(one.counts)) {
@@ -83,10 +92,11 @@ function within(queues: readonly QueueGauges[], queuesMax: number): readonly Que
     isPaused: false,
     // Every queue has a count of every status.
     counts: counts as Record<JobStatus, number>,
-    oldestReadyMs: Math.max(...rest.map(({ oldestReadyMs }) => oldestReadyMs)),
+    oldestReadyMs: rest.reduce((most, { oldestReadyMs }) => Math.max(most, oldestReadyMs), 0),
+    lanes: null,
     dispatch: null,
   }
-  return [...deepest.slice(0, queuesMax - 1), other]
+  return [...named.slice(0, queuesMax - 1), other]
 }
 
 function depthOf({ counts }: QueueGauges): number {

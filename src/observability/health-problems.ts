@@ -3,7 +3,12 @@ import { formatDuration } from '../core/duration.ts'
 import { DEFAULTS } from '../core/limits.ts'
 import { isLive } from '../core/liveness.ts'
 import type { SeenWorker } from './crew.ts'
-import type { Problem, ProblemCode, QueueHealth, SeenDispatch, SeenLeader, SeenServer } from './health.ts'
+import type { DownStore, Problem, ProblemCode, QueueHealth, SeenDispatch, SeenLeader, SeenServer } from './health.ts'
+
+export function downProblem({ connection, message, isAway = true }: DownStore): Problem {
+  if (isAway) return problem('store-down', 'critical', connection, `no answer: ${message}`)
+  return problem('store-refused', 'critical', connection, `it answers, and refuses: ${message}`)
+}
 
 export function queueProblems(health: QueueHealth, nowMs: number): readonly Problem[] {
   const { queue, connection, paused, counts, oldestReadyAt, workers } = health

@@ -1,5 +1,7 @@
 // The facts of health, read from the backends: each question once, all of them at once, with a bound. A store that does
 // not answer is a fact like others. Nothing here writes.
+import { isMillraceError } from '../core/errors.ts'
+import type { ErrorCode } from '../core/errors.ts'
 import { LIMITS } from '../core/limits.ts'
 import { isLive } from '../core/liveness.ts'
 import { checkName } from '../core/names.ts'
@@ -44,7 +46,7 @@ export function createHealth({ connections, clock, recentMs = RECENT_MS }: Healt
   async function factsOf(connection: string, backend: Backend) {
     const [servers, facts] = await Promise.all([
       serversOf(connection, backend),
-      inTime(readFacts(connection, backend)).catch((error: unknown) => ({ connection, message: messageOf(error) })),
+      inTime(readFacts(connection, backend)).catch((error: unknown) => ({ connection, ...downOf(error) })),
     ])
     return { servers, facts }
   }
@@ -89,8 +91,13 @@ export function createHealth({ connections, clock, recentMs = RECENT_MS }: Healt
     },
     async scale(queue) {
       checkName(queue, 'queue')
-      const found = await Promise.all(entries.map(([, backend]) => inTime(scaleOf(backend, queue))))
-      return found.find((signal) => signal !== null) ?? null
+      const asked = await Promise.allSettled(entries.map(([, backend]) => inTime(scaleOf(backend, queue))))
+      const found = asked.flatMap((one) => (one.status === 'fulfilled' && one.value !== null ? [one.value] : []))
+      if (found[0] !== undefined) return found[0]
+      // It may be there: a scaler that is told "no such queue" would take its workers away.
+      const away = asked.find((one) => one.status === 'rejected')
+      if (away !== undefined) throw away.reason
+      return null
     },
   }
 }
@@ -137,6 +144,10 @@ async function scaleOf(backend: Backend, queue: string): Promise<ScaleSignal | n
   })
 }
 
-function messageOf(error: unknown): string {
-  return withoutPasswords(error instanceof Error ? error.message : String(error))
+/** What has no code of ours came from the way to the store. */
+const AWAY: readonly ErrorCode[] = ['STORE_UNAVAILABLE', 'STORE_TIMEOUT']
+
+function downOf(error: unknown): { readonly message: string; readonly isAway: boolean } {
+  const message = withoutPasswords(error instanceof Error ? error.message : String(error))
+  return { message, isAway: !isMillraceError(error) || AWAY.includes(error.code) }
 }

@@ -63,6 +63,7 @@ describe('O3 rules', () => {
     ],
     ['a slow server', { servers: [{ connection, kind: 'redis', name: 'r', pingMs: null }] }, 'slow-server', 'ok'],
     ['a store that is away', { down: [{ connection, message: 'refused' }] }, 'store-down', 'failed'],
+    ['a store that refuses', { down: [{ connection, message: 'no', isAway: false }] }, 'store-refused', 'failed'],
     ['a deep queue', { counts: [counts({ queued: 10_001 })] }, 'deep', 'ok'],
     ['many dead letters', { counts: [counts({ failed: 101 })] }, 'dead-letters', 'ok'],
     [

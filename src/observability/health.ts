@@ -11,8 +11,8 @@ import type { Crew, SeenWorker } from './crew.ts'
 import {
   deadLetterProblems,
   dispatchProblems,
+  downProblem,
   leaderProblems,
-  problem,
   queueProblems,
   serverProblems,
 } from './health-problems.ts'
@@ -41,6 +41,7 @@ export interface QueueHealth extends Connected {
 
 export type ProblemCode =
   | 'store-down'
+  | 'store-refused'
   | 'redis-down'
   | 'no-worker'
   | 'behind'
@@ -70,15 +71,17 @@ export interface HealthFacts {
   readonly dispatch?: readonly SeenDispatch[]
   /** A connection that cannot tell is not named. */
   readonly leaders?: readonly SeenLeader[]
-  /** Connections whose store did not answer. */
-  readonly down?: readonly (Connected & { readonly message: string })[]
+  /** Connections whose store did not tell. `isAway` false: it answered, with a refusal. Default true. */
+  readonly down?: readonly DownStore[]
   readonly recent?: ReadonlyMap<string, Recent> | null
   /** More than this many queues are left out, those without problems and with the fewest jobs first. */
   readonly queuesMax?: number
 }
 
+export type DownStore = Connected & { readonly message: string; readonly isAway?: boolean }
+
 export interface HealthReport {
-  /** `failed`: a store does not answer. `degraded`: something does not work. */
+  /** `failed`: a store does not answer, or refuses to. `degraded`: something does not work. */
   readonly state: 'ok' | 'degraded' | 'failed'
   readonly at: Date
   readonly problems: readonly Problem[]
@@ -97,7 +100,7 @@ export function decideHealth(facts: HealthFacts): HealthReport {
   const { servers = [], dispatch = [], leaders = [], down = [], recent = null, nowMs, workers } = facts
   const all = queuesOf(facts)
   const problems = [
-    ...down.map(({ connection, message }) => problem('store-down', 'critical', connection, `no answer: ${message}`)),
+    ...down.map(downProblem),
     ...servers.flatMap((server) => serverProblems(server, servers, down)),
     ...all.flatMap((queue) => queueProblems(queue, nowMs)),
     ...leaders.flatMap((leader) => leaderProblems(leader, workers, nowMs)),

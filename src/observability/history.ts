@@ -12,6 +12,10 @@ import { checkKnownOptions, checkName, invalidOption } from '../core/names.ts'
 import { decodeRollup, HOUR_MS, hourKey, MINUTE_MS, minuteKey, msOfKey, partOf } from '../core/rollup.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { NoteStore } from '../store/note-store.ts'
+import { readDepths } from './depth-history.ts'
+import type { HistoryDepth } from './depth-history.ts'
+import { byPoint, readNotes } from './rollup-read.ts'
+import type { Span } from './rollup-read.ts'
 import { HOUR_SPACE, MINUTE_SPACE, PART_SPACE } from './rollup-spaces.ts'
 
 export interface HistoryOptions {
@@ -30,6 +34,8 @@ export interface HistoryPoint {
   readonly at: Date
   /** Per queue and kind; those of which nothing was heard are absent. */
   readonly series: readonly HistorySeries[]
+  /** Per queue; those in which nothing waited or ran are absent. Null: nobody looked, or a kind was asked for. */
+  readonly depths: readonly HistoryDepth[] | null
 }
 
 export interface HistorySeries extends Readonly<Record<Exclude<JobCount, `started${string}`>, number>> {
@@ -60,7 +66,6 @@ interface Seen {
   readonly series: readonly JobSeries[]
 }
 
-const PAGE = 200
 const PARTS_MAX = 2_000
 
 export function createHistory(stores: () => readonly NoteStore[], clock: Clock): History {
@@ -69,20 +74,15 @@ export function createHistory(stores: () => readonly NoteStore[], clock: Clock):
     const seen = (await Promise.all(stores().map((notes) => readStore(notes, span)))).flat()
     const isAsked = ({ queue, kind }: JobSeries): boolean =>
       (options.queue ?? queue) === queue && (options.kind ?? kind) === kind
-    const points = grouped(seen, span)
+    const points = byPoint(seen, span)
+    const depths = options.kind === undefined ? await readDepths(stores(), span) : new Map<number, never>()
     return Array.from({ length: span.points }, (_, index) => {
       const atMs = span.fromMs + index * span.stepMs
-      const own = (points.get(atMs) ?? []).filter(isAsked)
-      return { at: new Date(atMs), series: sumSeries(own).map(shown) }
+      const own = (points.get(atMs) ?? []).flatMap(({ series }) => series.filter(isAsked))
+      const deep = depths.get(atMs)?.filter(({ queue }) => (options.queue ?? queue) === queue) ?? null
+      return { at: new Date(atMs), series: sumSeries(own).map(shown), depths: deep }
     })
   }
-}
-
-interface Span {
-  readonly fromMs: number
-  readonly toMs: number
-  readonly stepMs: number
-  readonly points: number
 }
 
 function checkSpan(options: HistoryOptions, nowMs: number): Span {
@@ -120,47 +120,19 @@ function momentOf(value: Date | number, what: string): number {
 const MOMENT_MAX_MS = Date.UTC(9999, 0)
 
 async function readStore(notes: NoteStore, { fromMs, toMs, stepMs }: Span): Promise<readonly Seen[]> {
-  const hours = stepMs % HOUR_MS === 0 ? await readSpace(notes, HOUR_SPACE, hourKey(fromMs), hourKey(toMs)) : []
+  const read = (space: string, keys: readonly [string, string], most?: number) =>
+    readNotes(notes, space, keys, decodeRollup, most)
+  const hours = stepMs % HOUR_MS === 0 ? await read(HOUR_SPACE, [hourKey(fromMs), hourKey(toMs)]) : []
   // Hours that nobody has folded yet, the one that is not over among them.
   const last = hours.at(-1)
-  const minutesFromMs = last === undefined ? fromMs : msOfKey(last.key) + HOUR_MS
-  const minutes = await readSpace(notes, MINUTE_SPACE, minuteKey(minutesFromMs), minuteKey(toMs))
-  const folded = new Map(minutes.map(({ key, rollup }) => [key, new Set(rollup.parts)]))
-  const parts = (await readSpace(notes, PART_SPACE, minuteKey(minutesFromMs), minuteKey(toMs), PARTS_MAX)).flatMap(
-    (one) => {
-      const part = partOf(one.key)
-      return part === null || folded.get(part.minute)?.has(part.id) ? [] : [{ ...one, key: part.minute }]
-    },
-  )
-  return [...hours, ...minutes, ...parts].map(({ key, rollup }) => ({ atMs: msOfKey(key), series: rollup.series }))
-}
-
-async function readSpace(notes: NoteStore, space: string, fromKey: string, toKey: string, most = Infinity) {
-  const found: { readonly key: string; readonly rollup: NonNullable<ReturnType<typeof decodeRollup>> }[] = []
-  // Lists begin after their cursor, and no key ends before its Z.
-  let cursor = fromKey.slice(0, -1)
-  for (;;) {
-    const page = await notes.list(space, PAGE, cursor)
-    for (const { key, value } of page) {
-      const rollup = decodeRollup(value)
-      if (key >= toKey || found.length >= most) return found
-      if (rollup !== null) found.push({ key, rollup })
-    }
-    const end = page.at(-1)?.key
-    if (page.length < PAGE || end === undefined) return found
-    cursor = end
-  }
-}
-
-function grouped(seen: readonly Seen[], { fromMs, stepMs }: Span): ReadonlyMap<number, readonly JobSeries[]> {
-  const points = new Map<number, JobSeries[]>()
-  for (const { atMs, series } of seen) {
-    const pointMs = fromMs + Math.floor((atMs - fromMs) / stepMs) * stepMs
-    const known = points.get(pointMs)
-    if (known === undefined) points.set(pointMs, [...series])
-    else known.push(...series)
-  }
-  return points
+  const keys = [minuteKey(last === undefined ? fromMs : msOfKey(last.key) + HOUR_MS), minuteKey(toMs)] as const
+  const minutes = await read(MINUTE_SPACE, keys)
+  const folded = new Map(minutes.map(({ key, value }) => [key, new Set(value.parts)]))
+  const parts = (await read(PART_SPACE, keys, PARTS_MAX)).flatMap((one) => {
+    const part = partOf(one.key)
+    return part === null || folded.get(part.minute)?.has(part.id) ? [] : [{ ...one, key: part.minute }]
+  })
+  return [...hours, ...minutes, ...parts].map(({ key, value }) => ({ atMs: msOfKey(key), series: value.series }))
 }
 
 function shown(series: JobSeries): HistorySeries {

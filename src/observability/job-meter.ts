@@ -22,6 +22,7 @@ const at = (count: JobCount): number => JOB_COUNTS.indexOf(count)
 const timeAt = (time: JobTime): number => TIMES_AT + JOB_TIMES.indexOf(time) * TIME_SIZE
 const [ENQUEUED, DUPLICATES, STARTED] = [at('enqueued'), at('duplicates'), at('startedHigh')]
 const [RETRIED, DEAD, STALE, EXPIRED] = [at('retried'), at('dead'), at('stale'), at('expired')]
+const CANCELLED = at('cancelled')
 const [WAIT, RUN, TOTAL] = [timeAt('wait'), timeAt('run'), timeAt('total')]
 
 interface Ended {
@@ -37,8 +38,8 @@ const ENDS: Readonly<Partial<Record<EdgeName, Ended>>> = {
   complete: { count: at('completed'), ran: true, final: true },
   retry: { count: RETRIED, ran: true, final: false },
   fail: { count: DEAD, ran: true, final: true },
-  cancelRunning: { count: at('cancelled'), ran: true, final: true },
-  cancelUnstarted: { count: at('cancelled'), ran: false, final: true },
+  cancelRunning: { count: CANCELLED, ran: true, final: true },
+  cancelUnstarted: { count: CANCELLED, ran: false, final: true },
   snooze: { count: at('snoozed'), ran: true, final: false },
   release: { count: at('released'), ran: false, final: false },
 }
@@ -87,6 +88,11 @@ export class JobMeter {
     this.#cell(queue, kind).values[STALE]! += 1
   }
 
+  /** A job that waited. */
+  cancelled(queue: string, kind: string): void {
+    this.#cell(queue, kind).values[CANCELLED]! += 1
+  }
+
   /** A run whose worker was lost, or a job that will never run. */
   rescued(queue: string, kind: string, { edge, error }: Transition): void {
     const { values } = this.#cell(queue, kind)
@@ -94,7 +100,7 @@ export class JobMeter {
     if (isExpiry) values[EXPIRED]! += 1
     if (edge === 'expire') values[RETRIED]! += 1
     if (edge === 'expireForGood' || edge === 'failOrphan') values[DEAD]! += 1
-    if (edge === 'cancelOrphan' || edge === 'cancel') values[at('cancelled')]! += 1
+    if (edge === 'cancelOrphan' || edge === 'cancel') values[CANCELLED]! += 1
     if (isExpiry && error !== undefined) countFailure(values, { error })
   }
 

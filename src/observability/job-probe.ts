@@ -42,6 +42,7 @@ export function createProbe({ clock, meter, ended: tellEnd }: ProbeParts): Probe
       meter?.stale(claimed.queue, claimed.name)
       if (CHANNELS.stale.hasSubscribers) CHANNELS.stale.publish(endMessage(claimed, transition, worker, verdict))
     },
+    ...(meter !== undefined && { cancelled: ({ queue, name }) => meter.cancelled(queue, name) }),
     rescued(job, transition) {
       meter?.rescued(job.queue, job.name, transition)
       if (CHANNELS.rescue.hasSubscribers) CHANNELS.rescue.publish(endMessage(job, transition, job.worker))

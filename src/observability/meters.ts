@@ -6,6 +6,8 @@ import { JOB_BOUNDS_SECONDS } from '../core/buckets.ts'
 import { failedRuns, startedRuns } from '../core/job-series.ts'
 import type { JobCount, JobSeries } from '../core/job-series.ts'
 import type { Probe } from '../runtime/probe.ts'
+import { LANES } from '../core/priority.ts'
+import { deepestQueues } from './gauge-samples.ts'
 import type { Gauges } from './gauges.ts'
 import type { Metrics } from './registry.ts'
 
@@ -37,6 +39,7 @@ export function createMeters(metrics: Metrics, gauges: () => Promise<Gauges>): M
     ([name, of]) => [meter.createObservableCounter(`millrace.jobs.${name}`, { unit: '{job}' }), of] as const,
   )
   const depth = meter.createObservableGauge('millrace.queue.jobs', { unit: '{job}', valueType: ValueType.INT })
+  const ready = meter.createObservableGauge('millrace.queue.ready_jobs', { unit: '{job}', valueType: ValueType.INT })
   const oldest = meter.createObservableGauge('millrace.queue.oldest_ready', { unit: 's' })
   const duration = meter.createHistogram('messaging.process.duration', {
     unit: 's',
@@ -48,16 +51,19 @@ export function createMeters(metrics: Metrics, gauges: () => Promise<Gauges>): M
       for (const [instrument, of] of observed) result.observe(instrument, of(series), attributes)
     }
     for (const { connection, queues } of await gauges()) {
-      for (const { queue, counts, oldestReadyMs } of queues) {
+      for (const { queue, counts, oldestReadyMs, lanes } of deepestQueues(queues)) {
         const own = { 'messaging.destination.name': queue, 'millrace.connection': connection }
         for (const [status, jobs] of Object.entries(counts)) {
           result.observe(depth, jobs, { ...own, 'millrace.job.status': status })
+        }
+        for (const [at, jobs] of (lanes ?? []).entries()) {
+          result.observe(ready, jobs, { ...own, 'millrace.job.lane': LANES[at]! })
         }
         result.observe(oldest, oldestReadyMs / 1_000, own)
       }
     }
   }
-  const instruments: Observable[] = [...observed.map(([instrument]) => instrument), depth, oldest]
+  const instruments: Observable[] = [...observed.map(([instrument]) => instrument), depth, ready, oldest]
   meter.addBatchObservableCallback(observe, instruments)
   return {
     ended({ queue, name }, { ranMs, error }) {

@@ -10,6 +10,7 @@ import type { Service } from '../runtime/service.ts'
 import type { Tracing } from '../runtime/tracing.ts'
 import type { NoteStore } from '../store/note-store.ts'
 import type { Backend } from '../store/ports.ts'
+import { createDepths } from './depths.ts'
 import { createFolder } from './folder.ts'
 import { createGauges } from './gauges.ts'
 import type { Gauges } from './gauges.ts'
@@ -46,7 +47,7 @@ export interface Observability {
   readonly tracing: Tracing | undefined
   /** Over the connections of the client, whose calls are bounded. */
   recorder(connections: Connections): Service
-  /** What folds the history of one store while this process leads; nothing when none is kept. */
+  /** What keeps the depths of one store and folds its history while this process leads; nothing when none is kept. */
   folders(backend: Backend, isLeading: () => boolean): readonly Service[]
   stop(): void
 }
@@ -66,7 +67,7 @@ export function createObservability(parts: ObservabilityParts): Observability {
     ...(asked !== null && { watchCalls: (connection: string) => metrics.calls.watch(connection) }),
     tracing: telemetry.tracing === null ? undefined : createTracing(telemetry.tracing),
     recorder: (own) => (asked?.keepsHistory ? recorderOf(runtime, metrics, own) : NOTHING),
-    folders: ({ notes }, isLeading) => (asked?.keepsHistory ? [createFolder({ runtime, notes, isLeading })] : []),
+    folders: (backend, isLeading) => (asked?.keepsHistory ? foldersOf(runtime, backend, isLeading) : []),
     metrics: {
       snapshot: () => metrics.snapshot(),
       gauges,
@@ -80,6 +81,11 @@ export function createObservability(parts: ObservabilityParts): Observability {
 }
 
 const NOTHING: Service = { start: () => Promise.resolve(), stop: () => Promise.resolve() }
+
+function foldersOf(runtime: Runtime, backend: Backend, isLeading: () => boolean): readonly Service[] {
+  const { notes } = backend
+  return [createFolder({ runtime, notes, isLeading }), createDepths({ runtime, backend, isLeading })]
+}
 
 function recorderOf(runtime: Runtime, metrics: Metrics, connections: Connections): Service {
   const notesOf = (queue: string): NoteStore => connections.backend(connections.ofQueue(queue)).notes

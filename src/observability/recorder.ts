@@ -74,19 +74,27 @@ export function createRecorder({ runtime, series, notesOf }: RecorderParts): Ser
     logger.info({ error }, 'this process is not in the history: the store does not let it write notes')
   }
 
+  /** A store that is away keeps only its own parts waiting. */
   async function write(): Promise<void> {
-    for (let next = pending[0]; next !== undefined; next = pending[0]) {
+    const away = new Map<NoteStore, unknown>()
+    for (const next of pending) {
       const { notes, key, value } = next
+      if (away.has(notes)) continue
       try {
         await notes.put({ space: PART_SPACE, key, value, ttlMs: DEFAULTS.rollupMinutesKeptMs })
       } catch (error) {
-        if (!isMillraceError(error) || error.code !== 'STORE_REFUSED') throw error
-        giveUp(error)
-        return
+        if (isMillraceError(error, 'STORE_REFUSED')) {
+          giveUp(error)
+          return
+        }
+        away.set(notes, error)
+        continue
       }
       // Only now: a write whose fate is unknown is made again.
       pending = pending.filter((one) => one !== next)
     }
+    const [failure] = away.values()
+    if (away.size > 0) throw failure
   }
 
   async function pass(): Promise<number> {

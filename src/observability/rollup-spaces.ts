@@ -4,3 +4,6 @@
 export const PART_SPACE = 'rollup-part'
 export const MINUTE_SPACE = 'rollup-minute'
 export const HOUR_SPACE = 'rollup-hour'
+/** How much waited and ran, by the key of the minute or the hour. */
+export const DEPTH_MINUTE_SPACE = 'depth-minute'
+export const DEPTH_HOUR_SPACE = 'depth-hour'

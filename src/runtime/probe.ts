@@ -13,6 +13,8 @@ export interface Probe {
   ended(claimed: ClaimedJob, settled: Transition, worker: WorkerId): void
   /** The run no longer owned its job. */
   refused(claimed: ClaimedJob, transition: Transition, verdict: Verdict, worker: WorkerId): void
+  /** It waited, and somebody has cancelled it. Absent: nobody wants to know, and what it was need not be looked up. */
+  readonly cancelled?: (job: Pick<StoredJob, 'queue' | 'name'>) => void
   /** Maintenance has ended a run or a job that nobody else would have ended. */
   rescued(job: StoredJob, transition: Transition): void
 }

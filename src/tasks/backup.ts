@@ -2,6 +2,7 @@
 // pg_restore, forced to the disk, named, and then old ones go. Whatever goes wrong before leaves no file, and the backups that
 // were there stay. The password is in the environment of pg_dump alone.
 import { isAbsolute, join } from 'node:path'
+import { DEFAULT_CONNECTION } from '../client/connections.ts'
 import { backupLabel, backupName, checkLabel, roomFor, serverMajor } from '../core/backup.ts'
 import { parseDuration } from '../core/duration.ts'
 import type { Duration } from '../core/duration.ts'
@@ -36,7 +37,7 @@ export interface BackupTaskOptions extends CommonOptions {
   readonly keep?: Duration
   /** Where pg_dump and pg_restore are. Default: the PATH, then where packages put them. */
   readonly bin?: string
-  /** In the names of files; needed where several servers write into one directory. Default: database and schema. */
+  /** In the names of files; needed where several servers write into one directory. Default: database and schema. With the connection, if it is not the default one. */
   readonly label?: string
   /** 1 (fast) to 9 (small). Default 6. */
   readonly level?: number
@@ -65,7 +66,7 @@ export async function backupDatabase(context: TaskContext, options: BackupTaskOp
   const major = serverMajor(server.versionNumber)
   const tools = await findTools({ bin: options.bin, serverMajor: major, env, signal, clock: runtime.clock })
   const target = pgTarget(url, tools.major)
-  const label = terms.label ?? backupLabel(target.database, schema)
+  const label = labelOf(terms.label === undefined ? [target.database, schema] : [terms.label], context.connection)
   await makeDir(terms.dir)
   await checkRoom(terms.dir, label, server.tableBytes)
   // Of two clocks the one that is behind: a clock that jumped ahead would take all but one.
@@ -90,6 +91,12 @@ export async function backupDatabase(context: TaskContext, options: BackupTaskOp
     files: [join(terms.dir, name)],
     warnings: [...target.warnings, ...old.warnings],
   })
+}
+
+/** Two stores that one configuration backs up never share a label: the backups of one would make those of the other old. */
+function labelOf(names: readonly [string, ...string[]], connection = DEFAULT_CONNECTION): string {
+  if (connection !== DEFAULT_CONNECTION) return backupLabel(...names, connection)
+  return names.length === 1 ? names[0] : backupLabel(...names)
 }
 
 interface Dump {

@@ -1,34 +1,43 @@
-// The built-in tasks as jobs with schedules: kinds `millrace.task.<name>` in the queue `millrace.tasks`. A payload may ask for a dry
-// run and no more: what a task does is said by the configuration of the process that runs it, not by whoever can enqueue.
+// The built-in tasks as jobs with schedules: kinds `millrace.task.<name>` in the queue `millrace.tasks`, one schedule for each
+// store that a task works on. A payload may ask for a dry run and name the store, no more: what a task does is said by the
+// configuration of the process that runs it, not by whoever can enqueue.
+import { DEFAULT_CONNECTION } from '../client/connections.ts'
+import type { Connections } from '../client/connections.ts'
 import { defineJob } from '../client/define-job.ts'
 import type { ScheduleOptions } from '../client/schedule-options.ts'
 import type { Schedules } from '../client/schedules.ts'
 import type { AnyJob, RunContext } from '../core/definition.ts'
 import { isMillraceError, MillraceError } from '../core/errors.ts'
 import type { Json } from '../core/json.ts'
-import { checkKnownOptions, invalidOption } from '../core/names.ts'
+import { DEFAULTS } from '../core/limits.ts'
+import { checkKnownOptions, checkName, invalidOption } from '../core/names.ts'
+import { snooze } from '../core/outcome.ts'
+import type { OutcomeSignal } from '../core/outcome.ts'
 import { exponential } from '../core/retry.ts'
 import type { RetentionOptions } from '../maintenance/retention-options.ts'
 import type { Runtime } from '../runtime/runtime.ts'
-import type { Backend } from '../store/ports.ts'
 import { TASKS } from './catalogue.ts'
 import { planTasks } from './options.ts'
-import type { PlannedTask, TaskPlan, TasksOptions } from './options.ts'
-import { runTask } from './run-task.ts'
+import type { PlannedTask, TaskPlan, TasksOptions, TaskTiming } from './options.ts'
+import { inTheWay, runTask } from './run-task.ts'
 import { TASK_NAMES } from './task.ts'
 import type { TaskName, TaskResult } from './task.ts'
 
 export const TASK_QUEUE = 'millrace.tasks'
 
-/** Also the name of its schedule. */
 export function taskKind(name: TaskName): string {
   return `millrace.task.${name}`
+}
+
+/** Of the default store as its kind. */
+export function taskSchedule(name: TaskName, connection: string): string {
+  return connection === DEFAULT_CONNECTION ? taskKind(name) : `${taskKind(name)}:${connection}`
 }
 
 /** What the handlers stand on; known when the stores are open. */
 export interface TaskGround {
   readonly runtime: Runtime
-  readonly backend: Backend
+  readonly connections: Pick<Connections, 'names' | 'backend'>
   readonly retention?: RetentionOptions
 }
 
@@ -36,10 +45,10 @@ export interface BuiltInTasks {
   /** To be registered beside those of the user. */
   readonly jobs: readonly AnyJob[]
   readonly plan: TaskPlan
-  /** Before the first of them runs. */
+  /** Before the first of them runs. Throws when a task names a store that there is not. */
   attach(ground: TaskGround): void
-  /** Writes the schedules of those that are on and fit the store, and removes those of the others. Repeatable. */
-  schedule(schedules: Pick<Schedules, 'upsert' | 'remove'>): Promise<void>
+  /** Writes the schedules of those that are on and fit their store, and removes those of the others. Repeatable. */
+  schedule(schedules: Pick<Schedules, 'list' | 'upsert' | 'remove'>): Promise<void>
 }
 
 /** What a job of a task answers when another process was at it. */
@@ -62,20 +71,33 @@ export function builtInTasks(options: TasksOptions = {}): BuiltInTasks {
   return {
     plan,
     jobs: TASK_NAMES.map((name) => jobOf(plan[name], known)),
-    attach: (parts) => void (ground = parts),
+    attach(parts) {
+      for (const { connections } of Object.values(plan)) connections?.forEach((name) => parts.connections.backend(name))
+      ground = parts
+    },
     async schedule(schedules) {
-      const { backend } = known()
-      for (const { name, timing } of Object.values(plan)) {
-        if (timing === null || !TASKS[name].fits(backend)) await schedules.remove(taskKind(name))
-        else await schedules.upsert(taskKind(name), scheduleOf(name, timing))
-      }
+      const { connections } = known()
+      const wanted = new Map(Object.values(plan).flatMap((task) => schedulesOf(task, connections)))
+      for (const [name, options] of wanted) await schedules.upsert(name, options)
+      const kinds = TASK_NAMES.map(taskKind)
+      const isOurs = (name: string): boolean => kinds.some((kind) => name === kind || name.startsWith(`${kind}:`))
+      for (const { name } of await schedules.list()) if (isOurs(name) && !wanted.has(name)) await schedules.remove(name)
     },
   }
 }
 
-function scheduleOf(name: TaskName, timing: NonNullable<PlannedTask['timing']>): ScheduleOptions {
+/** By name: one for each store that the task works on by itself. */
+function schedulesOf(task: PlannedTask, { names, backend }: TaskGround['connections']) {
+  const { name, timing } = task
+  if (timing === null) return []
+  const places = (task.connections ?? names).filter((connection) => TASKS[name].fits(backend(connection)))
+  return places.map((connection) => [taskSchedule(name, connection), scheduleOf(name, connection, timing)] as const)
+}
+
+function scheduleOf(name: TaskName, connection: string, timing: TaskTiming): ScheduleOptions {
+  const input: TaskInput = connection === DEFAULT_CONNECTION ? {} : { connection }
   // Two of one task at once help nobody, and of missed ones the last is enough.
-  return { job: taskKind(name), input: {}, overlap: 'skip', misfire: 'fire-once', ...timing }
+  return { job: taskKind(name), input, overlap: 'skip', misfire: 'fire-once', ...timing }
 }
 
 function jobOf({ name, options, timeoutMs }: PlannedTask, ground: () => TaskGround): AnyJob {
@@ -84,8 +106,8 @@ function jobOf({ name, options, timeoutMs }: PlannedTask, ground: () => TaskGrou
     queue: TASK_QUEUE,
     timeout: timeoutMs,
     retry: RETRY,
-    // One of them waits or runs; another call gets the same one.
-    unique: { by: () => name, mode: 'until-finished' },
+    // One of them waits or runs; another call gets the same one. Whoever asks for a look is not given the real thing.
+    unique: { by: (input) => uniqueKey(name, input), mode: 'until-finished' },
     tags: ['millrace'],
     async run({
       input,
@@ -93,15 +115,20 @@ function jobOf({ name, options, timeoutMs }: PlannedTask, ground: () => TaskGrou
       progress,
       log,
       job,
-    }: RunContext<TaskInput | undefined>): Promise<TaskResult | BusyTask> {
-      const { dryRun } = checkInput(input)
-      const context = { ...ground(), report: (at: unknown): void => progress(at as Json) }
+    }: RunContext<TaskInput | undefined>): Promise<TaskResult | BusyTask | OutcomeSignal> {
+      const { dryRun, connection } = checkInput(input)
+      const { connections, ...parts } = ground()
+      const backend = connections.backend(connection)
+      const context = { ...parts, backend, connection, report: (at: unknown): void => progress(at as Json) }
       try {
         const result = await runTask(name, context, { ...options, dryRun }, { jobId: job.id, signal })
         for (const warning of result.warnings) log.warn(warning)
         return result
       } catch (error) {
         if (!isMillraceError(error, 'TASK_BUSY') || signal.aborted) throw error
+        const way = inTheWay(error, job.id)
+        if (way === 'lost') throw error
+        if (way === 'earlier') return snooze(DEFAULTS.taskLeadMs, 'waits until the lead of a run that died has run out')
         // Somebody does what this job is for.
         log.info(error.message)
         return { outcome: 'busy', summary: error.message }
@@ -112,12 +139,19 @@ function jobOf({ name, options, timeoutMs }: PlannedTask, ground: () => TaskGrou
 
 export interface TaskInput {
   readonly dryRun?: boolean
+  /** The store to work on. Default: the default one. */
+  readonly connection?: string
 }
 
-function checkInput(input: TaskInput | null | undefined): { readonly dryRun: boolean } {
-  if (input === null || input === undefined) return { dryRun: false }
-  checkKnownOptions(input, ['dryRun'], 'the input of a task')
-  const { dryRun = false } = input
+function uniqueKey(name: TaskName, input: TaskInput | null | undefined): string {
+  const { dryRun, connection } = checkInput(input)
+  return [name, ...(connection === DEFAULT_CONNECTION ? [] : [connection]), ...(dryRun ? ['dry-run'] : [])].join(' ')
+}
+
+function checkInput(input: TaskInput | null | undefined): Required<TaskInput> {
+  const known = input ?? {}
+  checkKnownOptions(known, ['dryRun', 'connection'], 'the input of a task')
+  const { dryRun = false, connection = DEFAULT_CONNECTION } = known
   if (typeof dryRun !== 'boolean') throw invalidOption('dryRun', dryRun, 'true or false')
-  return { dryRun }
+  return { dryRun, connection: checkName(connection, 'connection') }
 }

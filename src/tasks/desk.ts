@@ -9,7 +9,7 @@ import { MillraceError } from '../core/errors.ts'
 import { checkKnownOptions } from '../core/names.ts'
 import type { RetentionOptions } from '../maintenance/retention-options.ts'
 import type { Runtime } from '../runtime/runtime.ts'
-import { taskKind } from './built-in.ts'
+import { taskKind, taskSchedule } from './built-in.ts'
 import type { BuiltInTasks, TaskInput } from './built-in.ts'
 import { checkTaskName, TASKS } from './catalogue.ts'
 import { planTasks } from './options.ts'
@@ -25,12 +25,13 @@ export interface Tasks {
   run<Name extends TaskName>(name: Name, options?: TaskOptionsByName[Name], run?: TaskRunOptions): Promise<TaskResult>
   /** By a worker of the queue `millrace.tasks`, with the options of its own configuration. */
   enqueue(name: TaskName, input?: TaskInput): Promise<JobHandle>
+  /** All of the default store, and of the others those that they have work for. */
   list(): Promise<readonly TaskInfo[]>
 }
 
 export interface TaskRunOptions {
   readonly signal?: AbortSignal
-  /** Another store than the default one, with nothing configured for it. */
+  /** Another store than the default one; a task that is configured for certain stores has nothing configured for others. */
   readonly connection?: string
   /** Where programs are found. Default: the environment of this process. */
   readonly env?: TaskContext['env']
@@ -38,6 +39,7 @@ export interface TaskRunOptions {
 
 export interface TaskInfo {
   readonly name: TaskName
+  readonly connection: string
   /** In one line. */
   readonly does: string
   /** This store has work for it. */
@@ -63,35 +65,46 @@ export function createTaskDesk(parts: TaskDeskParts): Tasks {
       checkKnownOptions(run, ['signal', 'connection', 'env'], 'a run of a task')
       const name = checkTaskName(asked) as typeof asked // the name that was asked for
       const { signal, connection = DEFAULT_CONNECTION, env } = run
-      // What is configured is meant for the default store.
-      const plan = connection === DEFAULT_CONNECTION && tasks !== undefined ? tasks.plan : planTasks()
+      const planned = (tasks?.plan ?? planTasks())[name]
+      const isMeant = planned.connections?.includes(connection) ?? true
       const context = {
         runtime,
         backend: connections.backend(connection),
+        connection,
         ...(retention !== undefined && { retention }),
         ...(env !== undefined && { env }),
       }
-      const all = { ...plan[name].options, ...options }
+      const all = { ...(isMeant && planned.options), ...options }
       return await runTask(name, context, all, { ...(signal !== undefined && { signal }) })
     },
     async enqueue(asked, input = {}) {
       const kind = taskKind(checkTaskName(asked))
+      if (input.connection !== undefined) connections.backend(input.connection)
       if (tasks !== undefined) return await enqueuer.one(kind, input)
       const message = 'this Millrace has no tasks as jobs: add tasks: {} to its options, and to those of a worker'
       throw new MillraceError('UNKNOWN_JOB', message, { details: { name: kind } })
     },
     async list() {
       const schedules = new Map((await parts.schedules.list()).map((schedule) => [schedule.name, schedule]))
-      const backend = connections.backend(DEFAULT_CONNECTION)
-      const look = async (name: TaskName): Promise<TaskInfo> => ({
-        name,
-        does: TASKS[name].does,
-        fits: TASKS[name].fits(backend),
-        schedule: schedules.get(taskKind(name)) ?? null,
-        last: await readRecord(backend.notes, name),
-        running: await readRunning(backend.notes, name),
-      })
-      return await Promise.all(TASK_NAMES.map(look))
+      const look = async (connection: string, name: TaskName): Promise<TaskInfo> => {
+        const { notes } = connections.backend(connection)
+        return {
+          name,
+          connection,
+          does: TASKS[name].does,
+          fits: TASKS[name].fits(connections.backend(connection)),
+          schedule: schedules.get(taskSchedule(name, connection)) ?? null,
+          last: await readRecord(notes, name),
+          running: await readRunning(notes, name),
+        }
+      }
+      const isShown = (connection: string, name: TaskName): boolean =>
+        connection === DEFAULT_CONNECTION || TASKS[name].fits(connections.backend(connection))
+      return await Promise.all(
+        connections.names.flatMap((connection) =>
+          TASK_NAMES.filter((name) => isShown(connection, name)).map((name) => look(connection, name)),
+        ),
+      )
     },
   }
 }

@@ -5,7 +5,7 @@ import { parseDuration } from '../core/duration.ts'
 import type { Duration } from '../core/duration.ts'
 import { MillraceError } from '../core/errors.ts'
 import { DEFAULTS, LIMITS } from '../core/limits.ts'
-import { checkKnownOptions, invalidOption } from '../core/names.ts'
+import { checkKnownOptions, checkName, invalidOption } from '../core/names.ts'
 import type { BackupTaskOptions } from './backup.ts'
 import { TASKS } from './catalogue.ts'
 import type { Task } from './catalogue.ts'
@@ -34,9 +34,14 @@ export interface TaskOptionsByName {
   readonly notifications: NotificationsTaskOptions
 }
 
-/** `false`: off. Absent: with its defaults, where the store has work for it; a backup needs its `dir`. */
+export interface TaskPlaces {
+  /** The stores it works on, by their names. Default: all that have work for it. */
+  readonly connections?: readonly string[]
+}
+
+/** `false`: off. Absent: with its defaults, where a store has work for it; a backup needs its `dir`. */
 export type TasksOptions = {
-  readonly [Name in TaskName]?: false | (Omit<TaskOptionsByName[Name], 'dryRun'> & TaskTiming)
+  readonly [Name in TaskName]?: false | (Omit<TaskOptionsByName[Name], 'dryRun'> & TaskTiming & TaskPlaces)
 }
 
 export interface PlannedTask<Name extends TaskName = TaskName> {
@@ -44,6 +49,8 @@ export interface PlannedTask<Name extends TaskName = TaskName> {
   readonly options: TaskOptionsByName[Name]
   /** Null: it runs when somebody asks for it. */
   readonly timing: TaskTiming | null
+  /** Null: all that have work for it. */
+  readonly connections: readonly string[] | null
   /** A run that takes longer hangs: it is given up. */
   readonly timeoutMs: number
 }
@@ -74,7 +81,7 @@ function planTask(name: TaskName, asked: TasksOptions[TaskName]): PlannedTask {
   if (asked !== undefined && asked !== false && (typeof asked !== 'object' || asked === null)) {
     throw invalidOption(`tasks.${name}`, asked, 'false, or an object of options')
   }
-  const { every, cron, timeZone, ...options } = asked || {}
+  const { every, cron, timeZone, connections, ...options } = asked || {}
   if ('dryRun' in options)
     throw invalidOption(`tasks.${name}.dryRun`, options.dryRun, 'left out: it is asked for run by run')
   const timing = checkTiming(name, {
@@ -88,7 +95,16 @@ function planTask(name: TaskName, asked: TasksOptions[TaskName]): PlannedTask {
   const boundMs = BOUNDS_MS[name] ?? DEFAULTS.taskMaxMs
   const { maxTime = boundMs } = options
   const maxMs = parseDuration(maxTime, `tasks.${name}.maxTime`, { minMs: 1, maxMs: LIMITS.timeoutMaxMs - SPARE_MS })
-  return { name, options, timing: isOn ? timing : null, timeoutMs: maxMs + SPARE_MS }
+  const places = connections === undefined ? null : checkPlaces(name, connections)
+  return { name, options, timing: isOn ? timing : null, connections: places, timeoutMs: maxMs + SPARE_MS }
+}
+
+/** Whether there are such stores is known when they are open. */
+function checkPlaces(name: TaskName, connections: unknown): readonly string[] {
+  if (!Array.isArray(connections) || connections.length === 0) {
+    throw invalidOption(`tasks.${name}.connections`, connections, 'an array of names of connections')
+  }
+  return [...new Set(connections.map((connection) => checkName(connection, 'connection')))]
 }
 
 function checkOptions<Name extends TaskName>(name: Name, options: TaskOptionsByName[Name]): void {

@@ -37,6 +37,8 @@ export async function runTask<Name extends TaskName>(
   if (!task.fits(backend)) {
     throw new MillraceError('TASK_NOT_FOUND', `this store has no work for the task ${name}: it ${task.does}`)
   }
+  // A misspelt option is no run that failed.
+  task.check(options)
   outer?.throwIfAborted()
   const stop = new AbortController()
   const by: TaskRunner = { host: hostname(), pid: process.pid, ...(jobId !== undefined && { jobId }) }
@@ -47,8 +49,11 @@ export async function runTask<Name extends TaskName>(
   outer?.addEventListener('abort', onAbort, { once: true })
   const base = { task: name, startedAtMs, by }
   const ranMs = (): number => Math.round(runtime.clock.monoMs() - startedMs)
+  // A look changes nothing, so it is no news of the task, however it ends.
+  const isLook = options.dryRun === true
   try {
     const result = await task.run({ ...context, signal: stop.signal }, options)
+    if (isLook) return result
     const warning = await note(context, { ...base, outcome: result.outcome, durationMs: ranMs(), result, error: null })
     return warning === null ? result : { ...result, warnings: [...result.warnings, warning] }
   } catch (error) {
@@ -57,7 +62,7 @@ export async function runTask<Name extends TaskName>(
       code: typeof code === 'string' ? code : 'FAILED',
       message: String(message).slice(0, ERROR_CHARS_MAX),
     }
-    await note(context, { ...base, outcome: 'failed', durationMs: ranMs(), result: null, error: said })
+    if (!isLook) await note(context, { ...base, outcome: 'failed', durationMs: ranMs(), result: null, error: said })
     throw error
   } finally {
     outer?.removeEventListener('abort', onAbort)
@@ -78,10 +83,12 @@ async function takeLead(
   const ask = () => bounded(clock, CALL_MAX_MS, 'the lead of a task', backend.workers.lead({ role, holder, ttlMs }))
   let heldMs = clock.monoMs()
   if (!(await ask()).held) throw await busy(name, backend.notes, clock.nowMs())
+  let isLost = false
 
   const lost = (): void => {
+    isLost = true
     const message = `the task ${name} could not keep its lead for ${formatDuration(ttlMs)} and was stopped: it is harmless to run again`
-    stop.abort(new MillraceError('TASK_BUSY', message, { retryable: true }))
+    stop.abort(new MillraceError('TASK_BUSY', message, { retryable: true, details: { holder: 'lost' } }))
   }
   const renewer = createLoop({
     name: `lead of task ${name}`,
@@ -101,7 +108,9 @@ async function takeLead(
   return {
     async release() {
       await renewer.stop()
-      const goodbye = Promise.all([removeRunning(backend.notes, name), backend.workers.resign(role, holder)])
+      // The note of a lead that was lost may be that of its next holder by now; ours ends by itself.
+      const forget = isLost ? undefined : removeRunning(backend.notes, name)
+      const goodbye = Promise.all([forget, backend.workers.resign(role, holder)])
       // Both end by themselves.
       await bounded(clock, CALL_MAX_MS, 'the end of a task', goodbye).catch(() => undefined)
     },
@@ -115,7 +124,18 @@ async function busy(name: TaskName, notes: TaskContext['backend']['notes'], nowM
       ? ''
       : ` for ${formatDuration(Math.max(nowMs - running.startedAtMs, 0))} (process ${running.by.pid} on ${running.by.host})`
   const message = `the task ${name} runs already${who}: wait until it is over`
-  return new MillraceError('TASK_BUSY', message, { retryable: true })
+  const details = running === null ? { holder: 'unknown' } : { holder: 'known', jobId: running.by.jobId ?? null }
+  return new MillraceError('TASK_BUSY', message, { retryable: true, details })
+}
+
+/**
+ * Who is in the way of this job: another process, which does what it is for; an earlier run of the same job, whose process died
+ * and whose lead has not run out; or nobody, and this run has lost its lead on the way.
+ */
+export function inTheWay({ details }: MillraceError, jobId: string): 'another' | 'earlier' | 'lost' {
+  if (details['holder'] === 'lost') return 'lost'
+  // Whoever died before it could say who it is was just beginning.
+  return details['holder'] === 'known' && details['jobId'] !== jobId ? 'another' : 'earlier'
 }
 
 /** A run that succeeded has, whether or not that could be written down. Answers what could not. */
@@ -126,8 +146,7 @@ async function note(
   const write = async (): Promise<void> => {
     const before = await readRecord(backend.notes, record.task)
     const succeededAtMs = record.error === null ? runtime.clock.nowMs() : (before?.succeededAtMs ?? null)
-    // A look changes nothing, so it is no news of the task.
-    if (!record.result?.dryRun) await writeRecord(backend.notes, { ...record, succeededAtMs })
+    await writeRecord(backend.notes, { ...record, succeededAtMs })
   }
   try {
     await bounded(runtime.clock, CALL_MAX_MS, 'the record of a task', write())

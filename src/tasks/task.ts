@@ -14,6 +14,8 @@ export type TaskName = (typeof TASK_NAMES)[number]
 export interface TaskContext {
   readonly runtime: Runtime
   readonly backend: Backend
+  /** The name of that store. Default `default`. */
+  readonly connection?: string
   /** Aborts when the task should stop: its time is over, its lead is lost, the process ends. */
   readonly signal: AbortSignal
   /** The periods of the system, as `createMillrace` was given them. */

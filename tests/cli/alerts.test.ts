@@ -64,6 +64,36 @@ test('O2 alerts ls without alerts ends with 0', async () => {
   expect(await run('alerts ls')).toMatchObject({ code: 0, out: 'nothing fires\n' })
 })
 
+test('O2 alerts ls shows what single supervisors see; it cannot be acknowledged', async () => {
+  const { run, notes } = await firing()
+  const [entry] = (await notes.states()).values()
+  const state = { ...entry!.state!, key: 'redis-down:redis', rule: 'redis-down', severity: 'critical' } as const
+  await notes.show({ host: 'web1', state: { ...state, text: 'Redis does not answer (seen from web1)' } })
+  await run('alerts silence oldest-ready --for 1h --reason x')
+  const { code, json } = await run('alerts ls --json')
+  expect(code).toBe(4)
+  expect(json['alerts']).toContainEqual(expect.objectContaining({ key: 'redis-down:redis', host: 'web1' }))
+  expect(json['alerts']).toContainEqual(expect.objectContaining({ key: 'depth:mail', host: null }))
+  expect(await run('alerts ack redis-down:redis')).toMatchObject({
+    code: 3,
+    err: expect.stringContaining('Silence it instead') as string,
+  })
+  await notes.hide({ host: 'web1', state })
+  expect(await run('alerts ls')).toMatchObject({ code: 0 })
+})
+
+test('O2 with alerts off in the configuration the commands say so', async () => {
+  const { run } = await setup({ alerts: false })
+  expect(await run('alerts ls')).toMatchObject({ code: 0, out: expect.stringContaining('alerts are off') as string })
+  expect((await run('alerts ls --json')).json).toMatchObject({ alerts: [], silences: [] })
+  expect(await run('alerts rules')).toMatchObject({ code: 0, out: expect.stringContaining('alerts are off') as string })
+  expect(await run('alerts test log')).toMatchObject({
+    code: 3,
+    err: expect.stringContaining('alerts are off') as string,
+  })
+  expect(await run('alerts silence depth --for 1h --reason x')).toMatchObject({ code: 0 })
+})
+
 test('O2 alerts ack says who looks after it, and the leader is owed the news', async () => {
   const { run, notes } = await firing()
   const acked = await run(['alerts', 'ack', 'oldest-ready:mail', '--by', 'ada', '--note', 'on it'])

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { decideHealth } from '../../src/observability/health.ts'
 import { examine, worstOf } from '../../src/cli/doctor.ts'
-import { memory } from '../../src/index.ts'
+import { MillraceError, memory } from '../../src/index.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import type { Check } from '../../src/store/diagnosis.ts'
 import { boom, eventually, mail, noop, setup, workOff } from './harness.ts'
@@ -72,6 +72,23 @@ describe('status', () => {
     const { code, json } = await run('status --json')
     expect(code).toBe(69)
     expect(json).toMatchObject({ health: 'failed', problems: [{ code: 'store-down', message: /gone for lunch/ }] })
+  })
+
+  test('O3 a store that answers and refuses is a failure, with 1', async () => {
+    const strict = memory()
+    const refusal = new MillraceError('STORE_REFUSED', 'permission denied for table ready')
+    const query = { ...strict.query, counts: () => Promise.reject(refusal) }
+    const { run } = await setup({ backend: { ...strict, query } })
+    const { code, json } = await run('status --json')
+    expect(code).toBe(1)
+    expect(json).toMatchObject({
+      health: 'failed',
+      problems: [{ code: 'store-refused', message: /permission denied/ }],
+    })
+    expect(await run('top --once')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('permission denied') as string,
+    })
   })
 
   test('waiting over an hour is being behind', async () => {

@@ -59,6 +59,7 @@ test.each([
   ['tasks run stale --connection eu', 3, 'no connection "eu"'],
   ['tasks run stale --queue --set workersAfter=1h', 2, 'leave out --set'],
   ['tasks run stale --queue', 4, 'tasks: {}'],
+  ['tasks run stale --queue --connection eu', 4, 'tasks: {}'],
 ] as const)('P4 %s ends with %i', async (line, code, says) => {
   const { run } = await setup()
   expect(await run(line)).toMatchObject({ code, err: expect.stringContaining(says) as string })

@@ -312,6 +312,13 @@ const CASES: readonly Case[] = [
     fix: 'the same input fails again',
   },
   {
+    title: 'failed before its attempts were used up, where a worker allows no more',
+    job: { status: 'failed', finishedAt: at(-MINUTE), attemptCount: 2, lastError: { ...ERROR, class: 'network' } },
+    codes: ['failed'],
+    says: 'after 2 attempts of 3, because its retry policy or its worker allows no more',
+    fix: 'when the cause is gone',
+  },
+  {
     title: 'failed with an error of the catalogue',
     job: { status: 'failed', finishedAt: at(-MINUTE), attemptCount: 3, lastError: { ...ERROR, code: 'JOB_TIMEOUT' } },
     codes: ['failed'],

@@ -1,7 +1,9 @@
 // Several named connections in one process.
 import { describe, expect, test } from 'vitest'
-import { defineJob, memory } from '../../src/index.ts'
-import type { RunContext } from '../../src/index.ts'
+import { MillraceError, defineJob, memory } from '../../src/index.ts'
+import type { Backend, RunContext } from '../../src/index.ts'
+import { createHealth } from '../../src/observability/health-reader.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
 import { VirtualClock, gate, startProcess } from './support.ts'
 
 const here = defineJob({ name: 'here', queue: 'here', attempts: 1, run: ({ input }: RunContext<string>) => input })
@@ -117,5 +119,25 @@ describe('memory', () => {
     await clock.advance(2_000)
     const waiting = await mill.enqueue(there, 'b')
     expect(await clock.during(waiting.result(), 20_000)).toBe('b')
+  })
+})
+
+describe('health', () => {
+  function setup() {
+    const [home, away] = [memory(), memory()]
+    const gone = new MillraceError('STORE_UNAVAILABLE', 'eu is away')
+    const eu: Backend = { ...away, queues: { ...away.queues, get: () => Promise.reject(gone) } }
+    return { home, health: createHealth({ connections: { default: home, eu }, clock: systemClock }) }
+  }
+
+  test('P3 a queue of a store that answers is told of while another store is away', async () => {
+    const { home, health } = setup()
+    await home.queues.configure('mail', {})
+    expect(await health.scale('mail')).toMatchObject({ queue: 'mail', value: 0 })
+  })
+
+  test('P3 a queue that may be in the store that is away is not said to be missing', async () => {
+    const { health } = setup()
+    await expect(health.scale('mail')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   })
 })

@@ -5,7 +5,7 @@ import type { HistoryPoint, RunContext } from '../../src/index.ts'
 import { HOUR_MS, MINUTE_MS } from '../../src/core/rollup.ts'
 import { createFolder } from '../../src/observability/folder.ts'
 import { createHistory } from '../../src/observability/history.ts'
-import { HOUR_SPACE, MINUTE_SPACE, PART_SPACE } from '../../src/observability/rollup-spaces.ts'
+import { DEPTH_HOUR_SPACE, HOUR_SPACE, MINUTE_SPACE, PART_SPACE } from '../../src/observability/rollup-spaces.ts'
 import { createRuntime } from '../../src/runtime/runtime.ts'
 import type { Backend } from '../../src/store/ports.ts'
 import { VirtualClock, setup, startProcess } from './support.ts'
@@ -73,6 +73,45 @@ describe('memory', () => {
     await clock.advance(49 * HOUR_MS)
     await backend.notes.prune(10_000)
     expect(await counts(backend)).toEqual({ parts: 0, minutes: 0, hours: 2 })
+  })
+
+  test('O1 the depth of queues over time is in the history, minute by minute and hour by hour', async () => {
+    const clock = new VirtualClock()
+    const backend = memory({ clock })
+    const slow = defineJob({
+      name: 'slow',
+      queue: 'slow',
+      timeout: '1h',
+      run: ({ signal }) =>
+        new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('over')))),
+    })
+    const { mill } = await startProcess(clock, backend, [send, slow] as const)
+    await clock.during(mill.work({ concurrency: 1, queues: ['slow'] }))
+    const startMs = clock.nowMs()
+    await mill.enqueue(slow)
+    await mill.enqueueMany(Array.from({ length: 6 }, () => [send, 'fine'] as const))
+    await clock.advance(30 * MINUTE_MS)
+    await mill.enqueueMany(Array.from({ length: 6 }, () => [send, 'fine'] as const))
+    await clock.advance(40 * MINUTE_MS)
+    const minutes = await mill.history({ from: startMs, queue: 'mail' })
+    expect(minutes.slice(1, 29).every(({ depths }) => depths?.[0]?.ready === 6 && depths.length === 1)).toBe(true)
+    expect(minutes[20]?.depths?.[0]?.oldestReadySeconds).toBeGreaterThan(19 * 60)
+    expect(minutes[35]?.depths).toMatchObject([{ queue: 'mail', ready: 12, readyMax: 12, running: 0 }])
+    expect((await mill.history({ from: startMs, kind: 'send' }))[35]?.depths, 'kinds have no depth').toBeNull()
+    expect(await backend.notes.list(DEPTH_HOUR_SPACE, 10)).toHaveLength(1)
+    const [hour] = await mill.history({ from: startMs, step: '1h' })
+    expect(hour?.depths).toMatchObject([
+      { queue: 'mail', readyMax: 12, running: 0 },
+      { queue: 'slow', ready: 0, running: 1 },
+    ])
+    expect(hour?.depths?.[0]?.ready).toBeGreaterThan(8)
+    expect(hour?.depths?.[0]?.ready).toBeLessThan(10)
+    // Nobody looks where no history is kept, and after everybody has stopped.
+    await clock.during(mill.stop({ deadline: 0 }))
+    const stoppedMs = clock.nowMs()
+    await clock.advance(5 * MINUTE_MS)
+    const after = await createHistory(() => [backend.notes], clock)({ from: stoppedMs + MINUTE_MS })
+    expect(after.map(({ depths }) => depths)).toEqual(after.map(() => null))
   })
 
   test('O1 a lost reply, a leader that dies between the note and its parts, and two leaders at once count nothing twice', async () => {
@@ -144,6 +183,25 @@ describe('memory', () => {
     await clock.advance(MINUTE_MS)
     const read = createHistory(() => [backend.notes], clock)
     expect(completed(await read({ from: startMs }))).toBe(60)
+    await clock.during(mill.stop())
+  })
+
+  test('O1 a store that is away keeps only its own history waiting', async () => {
+    const clock = new VirtualClock()
+    const [well, away] = [memory({ clock }), memory({ clock })]
+    const put = (): Promise<never> => Promise.reject(new Error('down'))
+    const far = defineJob({ name: 'far', queue: 'far', connection: 'far', run: () => undefined })
+    const connections = { far: { ...away, notes: { ...away.notes, put } }, default: well }
+    const mill = await createMillrace({ jobs: [far, send], connections, runtime: { clock }, maintenance: false })
+    await clock.during(mill.work())
+    const startMs = clock.nowMs()
+    for (let minute = 0; minute < 70; minute++) {
+      await mill.enqueue(far)
+      await mill.enqueue(send, 'fine')
+      await clock.advance(MINUTE_MS)
+    }
+    const read = createHistory(() => [well.notes], clock)
+    expect(completed(await read({ from: startMs }))).toBeGreaterThanOrEqual(69)
     await clock.during(mill.stop())
   })
 

@@ -6,6 +6,7 @@ import { cancel, createMillrace, defineJob, fixed, memory, mergeSnapshots, relea
 import type { MetricsSnapshot, RunContext } from '../../src/index.ts'
 import { totalOf } from '../../src/core/buckets.ts'
 import { startedRuns } from '../../src/core/job-series.ts'
+import { deepestQueues } from '../../src/observability/gauge-samples.ts'
 import { createMetrics } from '../../src/observability/registry.ts'
 import { prometheusText } from '../../src/observability/prometheus.ts'
 import { checkMetricsText } from '../support/promtool.ts'
@@ -89,6 +90,21 @@ describe('memory', () => {
     await clock.during(mill.stop())
   })
 
+  test('O1 a job that is cancelled while it waits is counted once, and a cancel does not wait for that', async () => {
+    let isSlow = true
+    const { clock, mill } = await setup([other], {
+      around: (what, call) => (isSlow && what === 'query.get' ? new Promise(() => undefined) : call()),
+    })
+    const handles = await mill.enqueueMany([[other], [other], [other]])
+    expect(await handles[0].cancel()).toBe('cancelled')
+    expect(behaviour(mill.metrics.snapshot(), 'other-kind').counts.cancelled).toBeUndefined()
+    isSlow = false
+    expect(await mill.jobs.cancel([handles[1].id, handles[2].id])).toEqual(['cancelled', 'cancelled'])
+    expect(await mill.jobs.cancel(handles[1].id)).toBe('cancelled')
+    await clock.settle()
+    expect(behaviour(mill.metrics.snapshot(), 'other-kind').counts.cancelled).toBe(2)
+  })
+
   test('O1 ticks of a schedule are enqueued by the process that fires them', async () => {
     const { clock, mill } = await setup([other])
     await mill.schedules.upsert('each-minute', { job: other, every: '1m' })
@@ -140,6 +156,68 @@ describe('memory', () => {
     expect(await up.mill.metrics.text()).toContain(
       'millrace_queue_jobs{connection="default",queue="mail",status="queued"} 1',
     )
+  })
+
+  test('O1 a question that is never answered is given up, and the store is up again when it answers the next one', async () => {
+    let isDown = true
+    const { clock, mill } = await setup([other], {
+      around: (what, call) => (isDown && what === 'query.counts' ? new Promise(() => undefined) : call()),
+    })
+    expect((await clock.during(mill.metrics.gauges()))[0]?.isUp).toBe(false)
+    isDown = false
+    await clock.advance(40_000)
+    expect((await clock.during(mill.metrics.gauges()))[0]?.isUp).toBe(true)
+  })
+
+  test('O1 ready jobs are shown by lane; lanes that cannot be counted in time cost a scrape nothing else', async () => {
+    let isSlow = false
+    const { clock, mill } = await setup([other, behave], {
+      around: (what, call) => (isSlow && what === 'query.lanes' ? new Promise(() => undefined) : call()),
+    })
+    await mill.enqueueMany([
+      [other, undefined, { priority: 'high' }],
+      [other, undefined, { priority: 'high' }],
+      [other, undefined, { priority: 'low' }],
+    ])
+    const lanesOf = (text: string) => text.split('\n').filter((line) => line.startsWith('millrace_queue_ready_jobs{'))
+    const labels = 'millrace_queue_ready_jobs{connection="default",queue="mail"'
+    expect(lanesOf(await mill.metrics.text())).toEqual([
+      `${labels},lane="high"} 2`,
+      `${labels},lane="normal"} 0`,
+      `${labels},lane="low"} 1`,
+    ])
+    isSlow = true
+    await clock.advance(10_000)
+    const slow = await clock.during(mill.metrics.text())
+    expect(lanesOf(slow)).toEqual([])
+    expect(slow).toContain('status="queued"} 3')
+  })
+
+  test('O1 queues beyond the bound are one, also when a queue has its name', () => {
+    const counts = {
+      scheduled: 0,
+      queued: 1,
+      blocked: 0,
+      dispatched: 0,
+      running: 0,
+      completed: 0,
+      failed: 0,
+      cancelled: 0,
+    }
+    const queues = ['other', 'a', 'b', 'c'].map((queue, no) => ({
+      queue,
+      isPaused: false,
+      counts: { ...counts, queued: no === 0 ? 9 : 1 },
+      oldestReadyMs: no,
+      lanes: null,
+      dispatch: null,
+    }))
+    const shown = deepestQueues(queues, 3)
+    expect(shown.map(({ queue, counts: { queued } }) => [queue, queued])).toEqual([
+      ['a', 1],
+      ['b', 1],
+      ['other', 10],
+    ])
   })
 
   test('O1 gauges say how deep, how old, how many work and what failed, and are asked for at most every five seconds', async () => {

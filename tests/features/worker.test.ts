@@ -77,6 +77,31 @@ describe('memory', () => {
     await expect(mill.work({ timeout: 'soon' as never })).rejects.toMatchObject({ code: 'INVALID_DURATION' })
   })
 
+  test('P1 a worker may allow fewer attempts than a job has, and its handlers are told so', async () => {
+    const told: unknown[] = []
+    const flaky = defineJob({
+      name: 'flaky',
+      attempts: 8,
+      run({ attempt, maxAttempts, willRetry }) {
+        told.push([attempt, maxAttempts, willRetry])
+        throw new Error('not today')
+      },
+    })
+    const { clock, mill } = await setup([flaky])
+    await mill.work({ attempts: 2 })
+    const handle = await mill.enqueue(flaky)
+    await expect(clock.during(handle.result())).rejects.toMatchObject({ code: 'JOB_FAILED' })
+    expect(told).toEqual([
+      [1, 2, true],
+      [2, 2, false],
+    ])
+    expect(await handle.status()).toBe('failed')
+    expect(await mill.jobs.get(handle), 'its own attempts are as they were: a replay elsewhere has them').toMatchObject(
+      { attemptCount: 2, maxAttempts: 8 },
+    )
+    await expect(mill.work({ attempts: 0 })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
   test('D2 a handler that ignores its abort frees its slot one grace after its timeout', async () => {
     const stuck = defineJob({
       name: 'stuck',

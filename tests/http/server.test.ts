@@ -2,13 +2,16 @@
 import { createServer, request as httpRequest } from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'
 import { connect } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { OpsServerOptions, OpsSources } from '../../src/http/ops-server.ts'
-import { createOpsServer } from '../../src/http/ops-server.ts'
+import { createOpsServer, opsRoutes } from '../../src/http/ops-server.ts'
+import { createHttpServer } from '../../src/http/server.ts'
 import { decideHealth } from '../../src/observability/health.ts'
 import type { LogFields, Logger } from '../../src/runtime/logger.ts'
 import { silentLogger } from '../../src/runtime/logger.ts'
+import { createRuntime } from '../../src/runtime/runtime.ts'
+import { LIMITS } from '../../src/core/limits.ts'
 import { scaleSignal } from '../../src/core/scale-signal.ts'
 import { MillraceError } from '../../src/index.ts'
 
@@ -111,8 +114,11 @@ describe('answers', () => {
       ready: () => Promise.resolve(false),
       health: () => Promise.resolve({ ...report, state: 'failed' }),
       scale: () => Promise.reject(gone),
+      metricsText: () => Promise.reject(new MillraceError('STORE_REFUSED', 'not for strangers')),
     }
-    const { url } = await serve({ sources })
+    const { url } = await serve({ sources, runtime: { logger: silentLogger } })
+    const refused = await ask(url, '/metrics')
+    expect([refused.status, refused.text.includes('strangers')]).toEqual([500, false])
     expect((await ask(url, '/ready')).status).toBe(503)
     expect((await ask(url, '/health')).status).toBe(503)
     const scale = await ask(url, '/scale?queue=mail')
@@ -175,9 +181,79 @@ describe('bounds', () => {
     expect((await ask(url, '/live')).status).toBe(200)
   })
 
-  test('O3 one that never finishes its request is sent away', { timeout: 20_000 }, async () => {
-    const { url } = await serve()
+  /** Its patience is short here; that it is 5 s otherwise is said by LIMITS. */
+  async function serveImpatiently() {
+    const runtime = createRuntime()
+    const server = createHttpServer({ port: 0, routes: opsRoutes(SOURCES, runtime), runtime, headersMaxMs: 200 })
+    onTestFinished(() => server.stop())
+    await server.start()
+    return server
+  }
+
+  test('O3 one that never finishes its request is sent away', async () => {
+    const { url } = await serveImpatiently()
     expect(await raw(url, 'GET /live HTTP/1.1\r\nHost: localhost\r\n')).toMatch(/^HTTP\/1\.1 408 /)
+    expect(LIMITS.httpHeadersMaxMs).toBe(5_000)
+  })
+
+  test('O3 one that was sent away and goes on sending does not keep its place', async () => {
+    const { url } = await serveImpatiently()
+    const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })
+    onTestFinished(() => void socket.destroy())
+    // Never ends its half, and never its header.
+    const drip = setInterval(() => socket.write('x'), 20)
+    onTestFinished(() => clearInterval(drip))
+    socket.write('GET /live HTTP/1.1\r\nHost: localhost\r\nX-Slow: ')
+    let heard = ''
+    socket.on('data', (chunk) => (heard += chunk.toString()))
+    const error = await new Promise<NodeJS.ErrnoException>((resolve) => void socket.on('error', resolve))
+    expect(error.code).toMatch(/^(?:EPIPE|ECONNRESET)$/)
+    expect(heard).toMatch(/^HTTP\/1\.1 408 /)
+  })
+
+  test('O3 more connections than there are places are refused, and a place that is free again is given', async () => {
+    const { url } = await serve()
+    const port = Number(new URL(url).port)
+    const open = () =>
+      new Promise<Socket>((resolve) => {
+        const socket = connect(port, '127.0.0.1', () => resolve(socket))
+        socket.on('error', () => undefined)
+      })
+    const held = await Promise.all(Array.from({ length: LIMITS.httpConnectionsMax }, open))
+    expect(await raw(url, 'GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n')).toBe('')
+    for (const socket of held) socket.destroy()
+    await expect.poll(() => ask(url, '/live').catch(() => null), { timeout: 5_000 }).toMatchObject({ status: 200 })
+  })
+
+  test.each([
+    ['GET /live%zz?%=%&&queue HTTP/1.1', 404],
+    ['GET //live HTTP/1.1', 404],
+    ['GET http://evil.example/live HTTP/1.1', 404],
+    ['GET /../live HTTP/1.1', 404],
+    ['OPTIONS * HTTP/1.1', 404],
+    ['DELETE /live HTTP/1.1', 405],
+    ['BREW /live HTTP/1.1', 400],
+    ['GET /live HTTP/9.9', 400],
+  ])('O3 %s is refused in words', async (line, status) => {
+    const { url } = await serve()
+    const heard = await raw(url, `${line}\r\nHost: localhost\r\nConnection: close\r\n\r\n`)
+    expect(heard).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+    expect(JSON.parse(heard.split('\r\n\r\n')[1] ?? '')).toMatchObject({
+      error: { message: expect.any(String) as string },
+    })
+  })
+
+  test('O3 a reply that cannot be sent is an error of the request, not of the process', async () => {
+    const said: string[] = []
+    const logger: Logger = { ...silentLogger, error: (_, message) => void said.push(message) }
+    const routes = [
+      { method: 'GET', path: '/circle', handle: () => Promise.resolve({ status: 200, json: { n: 1n } }) },
+      { method: 'GET', path: '/status', handle: () => Promise.resolve({ status: 9, json: {} }) },
+    ] as const
+    const { url } = await serve({ routes, runtime: { logger } })
+    for (const path of ['/circle', '/status']) expect((await ask(url, path)).status, path).toBe(500)
+    expect(said).toHaveLength(2)
+    expect((await ask(url, '/live')).status).toBe(200)
   })
 
   test('O3 a web page that made its name point here reads nothing', async () => {
@@ -200,7 +276,12 @@ describe('bounds', () => {
       expect([refused.status, refused.headers['www-authenticate']], path).toEqual([401, 'Bearer'])
       expect((await ask(url, path, { headers: { authorization: `Bearer ${TOKEN}x` } })).status).toBe(401)
     }
-    expect((await ask(url, '/health', { headers: { authorization: `Bearer ${TOKEN}` } })).status).toBe(200)
+    for (const scheme of ['Bearer', 'bearer']) {
+      expect((await ask(url, '/health', { headers: { authorization: `${scheme} ${TOKEN}` } })).status, scheme).toBe(200)
+    }
+    for (const authorization of [TOKEN, `Basic ${TOKEN}`, 'Bearer', `Bearer  ${TOKEN} ${TOKEN}`]) {
+      expect((await ask(url, '/health', { headers: { authorization } })).status, authorization).toBe(401)
+    }
   })
 
   test('O3 open to others only when asked, and then it says so', async () => {

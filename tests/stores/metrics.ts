@@ -87,6 +87,34 @@ export function seeing(place: OpenPlace): void {
     expect(inner?.parentSpanContext).toMatchObject(ids(run))
   })
 
+  test('O1 a consumer without our loop has the same spans: from its claim to its answer, linked to the enqueue', async () => {
+    using spans = recordSpans()
+    await using at = await place()
+    const mill = await at.process([send, child])
+    const handles = await mill.enqueueMany([[child], [child], [child]])
+    await using consumer = mill.consumer({ queues: ['mail'] })
+    const jobs = await consumer.claim(3)
+    const job = (index: number) => jobs.find(({ id }) => id === handles[index]?.id)!
+    expect(await consumer.ack(job(0), 'done')).toBe('done')
+    expect(await consumer.nack(job(1), { error: new Error('no'), delay: '1h' })).toBe('done')
+    const [process, settle] = spans.of(handles[0].id)
+    expect(process).toMatchObject({ name: 'process mail', kind: SpanKind.CONSUMER })
+    expect(process?.links.map((link) => link.context)).toMatchObject([ids(spans.all()[0])])
+    expect(settle).toMatchObject({ name: 'settle mail', parentSpanContext: ids(process) })
+    expect(settle?.attributes).toMatchObject({
+      'millrace.settle.edge': 'complete',
+      'millrace.settle.verdict': 'applied',
+    })
+    const [failed, retried] = spans.of(handles[1].id)
+    expect(failed).toMatchObject({ status: { code: SpanStatusCode.ERROR, message: 'no' } })
+    expect(retried?.attributes).toMatchObject({ 'millrace.settle.edge': 'retry' })
+    // What is given back has ended too; a second answer is not a second span.
+    expect(await consumer.ack(job(0))).toBe('done')
+    await consumer.stop()
+    expect(spans.of(handles[2].id)).toMatchObject([{ attributes: { 'millrace.job.outcome': 'release' } }])
+    expect(spans.of(handles[0].id)).toHaveLength(2)
+  })
+
   test('O1 gauges come from the store, and history is there for everybody when a worker has ended', async () => {
     await using at = await place()
     const [one, two] = [await at.process([send, child]), await at.process([send, child])]

@@ -70,6 +70,8 @@ test('P4 old backups go after 7 days, and nothing else in the directory', async 
   const look = await backupDatabase(contextOf({ backend }), { dir, bin: BIN_15, label, dryRun: true })
   expect(look).toMatchObject({ dryRun: true, counts: { removed: 1 }, files: [] })
   expect(existsSync(join(dir, old))).toBe(true)
+  const eu = await backupDatabase(contextOf({ backend, connection: 'eu' }), { dir, bin: BIN_15, label, dryRun: true })
+  expect(eu, 'another store of the same configuration').toMatchObject({ counts: { removed: 0 } })
   const result = await backupDatabase(contextOf({ backend }), { dir, bin: BIN_15, label })
   expect(result).toMatchObject({ counts: { removed: 1 } })
   const left = readdirSync(dir)

@@ -60,6 +60,17 @@ test('P4 a task that cannot keep its lead is stopped, and the record keeps the l
   })
 })
 
+test('P4 a look that fails, and an option that is wrong, are no news of the task', async () => {
+  const { store, runtime } = setup()
+  await runTask('stale', { runtime, backend: store }, {})
+  const before = await readRecord(store.notes, 'stale')
+  const broken: Backend = { ...store, workers: { ...store.workers, list: () => Promise.reject(new Error('away')) } }
+  await expect(runTask('stale', { runtime, backend: broken }, { dryRun: true })).rejects.toThrow('away')
+  await expect(runTask('stale', { runtime, backend: store }, { keep: 1 } as never)).rejects.toThrow('keep')
+  expect(await readRecord(store.notes, 'stale')).toEqual(before)
+  expect(before).toMatchObject({ outcome: 'done' })
+})
+
 test.each([
   [{ backup: { dir: 'relative' } }, 'dir'],
   [{ backup: { dir: '/backups', keep: 'x' } }, 'keep'],
@@ -69,6 +80,8 @@ test.each([
   [{ logs: { dryRun: true } }, 'dryRun'],
   [{ backups: {} }, 'did you mean backup'],
   [{ stale: 'hourly' }, 'tasks.stale'],
+  [{ stale: { connections: [] } }, 'tasks.stale.connections'],
+  [{ stale: { connections: ['a b'] } }, 'connection'],
 ])('P4 a configuration of tasks that is wrong is refused at once: %o', (options, says) => {
   expect(() => builtInTasks(options as never)).toThrow(says)
 })

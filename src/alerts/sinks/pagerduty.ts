@@ -1,5 +1,6 @@
 // PagerDuty, through its Events API v2. One alert there for one key here: triggered, acknowledged and resolved by it.
 import type { NoticeKind } from '../../core/alerting.ts'
+import { shortKey, shortText } from '../../core/short-text.ts'
 import { post } from './http-post.ts'
 import type { PostParts } from './http-post.ts'
 import { sentenceOf, titleOf } from './sink.ts'
@@ -33,23 +34,23 @@ export function pagerDutySink({ routingKey, url }: PagerDutyTarget, parts: PostP
 
 /** All but the routing key. */
 export function pagerDutyEvent(notice: SentNotice) {
-  const { system, rule, connection, name, queue, severity, value, limit, incident, note } = notice
+  const { system, rule, connection, name, queue, severity, value, limit, incident, note, host } = notice
   const action = ACTIONS[notice.kind]
-  const dedup = `${system}:${notice.key}`.slice(0, KEY_CHARS_MAX)
+  const dedup = shortKey(`${system}:${notice.key}`, KEY_CHARS_MAX)
   if (action !== 'trigger') return { event_action: action, dedup_key: dedup }
   return {
     event_action: action,
     dedup_key: dedup,
     client: 'Millrace',
     payload: {
-      summary: `${titleOf(notice)}: ${sentenceOf(notice)}`.slice(0, SUMMARY_CHARS_MAX),
+      summary: shortText(`${titleOf(notice)}: ${sentenceOf(notice)}`, SUMMARY_CHARS_MAX),
       source: system,
       severity,
       timestamp: new Date(notice.startedAtMs).toISOString(),
       component: queue ?? name,
       group: connection,
       class: rule,
-      custom_details: { rule, name, value, limit, incident, note },
+      custom_details: { rule, name, value, limit, incident, note, ...(host !== undefined && { host }) },
     },
   }
 }

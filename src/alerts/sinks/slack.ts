@@ -1,4 +1,5 @@
 // Slack, through an incoming webhook.
+import { shortText } from '../../core/short-text.ts'
 import { post } from './http-post.ts'
 import type { PostParts } from './http-post.ts'
 import { sentenceOf, titleOf } from './sink.ts'
@@ -21,17 +22,17 @@ export function slackSink(url: URL, parts: PostParts): Sink {
 export function slackBody(notice: SentNotice) {
   const { kind, severity, system, incident } = notice
   const mark = kind === 'recovered' ? ':white_check_mark:' : kind === 'acknowledged' ? ':eyes:' : MARKS[severity]
-  const title = `${mark} ${titleOf(notice)}`.slice(0, HEADER_CHARS_MAX)
+  const title = shortText(`${mark} ${titleOf(notice)}`, HEADER_CHARS_MAX)
   const at = new Date(notice.atMs).toISOString()
   return {
     // For notifications and old clients.
-    text: escaped(`${titleOf(notice)}: ${sentenceOf(notice)}`).slice(0, SECTION_CHARS_MAX),
+    text: shortText(escaped(`${titleOf(notice)}: ${sentenceOf(notice)}`), SECTION_CHARS_MAX),
     blocks: [
       { type: 'header', text: { type: 'plain_text', text: title, emoji: true } },
-      { type: 'section', text: { type: 'mrkdwn', text: escaped(sentenceOf(notice)).slice(0, SECTION_CHARS_MAX) } },
+      { type: 'section', text: { type: 'mrkdwn', text: shortText(escaped(sentenceOf(notice)), SECTION_CHARS_MAX) } },
       {
         type: 'context',
-        elements: [{ type: 'mrkdwn', text: escaped(`${system} · ${incident} · ${at}`).slice(0, SECTION_CHARS_MAX) }],
+        elements: [{ type: 'mrkdwn', text: shortText(escaped(`${system} · ${incident} · ${at}`), SECTION_CHARS_MAX) }],
       },
     ],
   }

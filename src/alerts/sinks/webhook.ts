@@ -52,5 +52,6 @@ export function webhookBody(notice: SentNotice) {
     startedAt: new Date(notice.startedAtMs).toISOString(),
     at: new Date(notice.atMs).toISOString(),
     note: notice.note,
+    host: notice.host ?? null,
   }
 }

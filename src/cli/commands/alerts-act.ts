@@ -5,6 +5,7 @@ import type { AlertNotes } from '../../alerts/alert-notes.ts'
 import { checkAlerts, checkMatch, checkSilenceReason } from '../../alerts/options.ts'
 import { acknowledge } from '../../core/alerting.ts'
 import type { Acknowledgement, AlertState } from '../../core/alerting.ts'
+import { DIRECT_RULES } from '../../core/alert-rules.ts'
 import type { Silence } from '../../core/alert-silence.ts'
 import { parseDuration } from '../../core/duration.ts'
 import type { Duration } from '../../core/duration.ts'
@@ -12,6 +13,7 @@ import { MillraceError } from '../../core/errors.ts'
 import { LIMITS } from '../../core/limits.ts'
 import { checkKey, checkName } from '../../core/names.ts'
 import { createIdSource } from '../../runtime/runtime.ts'
+import { alertPlanOf } from '../alert-plan.ts'
 import { silenceDocument, silenceTable } from '../alert-text.ts'
 import { CliError } from '../cli-error.ts'
 import { runs, teach } from '../command.ts'
@@ -21,6 +23,8 @@ import type { Session } from '../session.ts'
 import { counted } from '../text.ts'
 
 const TRIES_MAX = 5
+const NOT_KEPT =
+  'is about the store itself: each supervisor keeps it in its memory, and nobody can acknowledge it there. Silence it instead'
 const ALL = 'all'
 
 export function addAck(alerts: Command, cli: Cli): void {
@@ -51,6 +55,7 @@ async function ack(notes: AlertNotes, key: string, given: Acknowledgement): Prom
     const entry = await notes.state(key)
     const state = entry?.state ?? null
     if (entry === null || state?.phase !== 'firing') {
+      if (DIRECT_RULES.has(key.split(':', 1)[0] ?? '')) throw new CliError('NOT_FOUND', `${key} ${NOT_KEPT}`)
       throw new CliError('NOT_FOUND', `no alert ${key} fires: millrace alerts ls lists those that do`)
     }
     if (state.ack !== null) return state
@@ -91,7 +96,8 @@ export function addSilence(alerts: Command, cli: Cli): void {
     const queue = flags.queue === undefined ? null : checkName(flags.queue, 'queue')
     const by = checkKey(flags.by ?? userOf(cli), '--by')
     return withMill(cli.parts, flags, async (session) => {
-      const match = what === ALL ? null : checkMatch(what, checkAlerts(session.settings.alerts).rules, '<what>')
+      const match =
+        what === ALL ? null : checkMatch(what, (alertPlanOf(session.settings) ?? checkAlerts()).rules, '<what>')
       const notes = createAlertNotes(session.reads.notes())
       if ((await notes.silences()).length >= LIMITS.silencesMax) {
         throw new CliError('UNMET', `there are ${LIMITS.silencesMax} silences: end some with millrace alerts unsilence`)

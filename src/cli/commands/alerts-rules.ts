@@ -1,6 +1,6 @@
 // `millrace alerts rules` and `test`: what is in force, and whether a sink can be reached.
 import type { Command } from 'commander'
-import { checkAlerts, unknownSink } from '../../alerts/options.ts'
+import { unknownSink } from '../../alerts/options.ts'
 import type { AlertPlan } from '../../alerts/options.ts'
 import { createPost } from '../../alerts/post.ts'
 import type { Notice, NoticeKind, Rule } from '../../core/alerting.ts'
@@ -8,6 +8,7 @@ import { ALERT_RULES } from '../../core/alert-rules.ts'
 import type { LimitUnit, RuleKind, RuleTerms } from '../../core/alert-rules.ts'
 import { formatDuration } from '../../core/duration.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
+import { ALERTS_OFF, alertPlanOf } from '../alert-plan.ts'
 import { CliError } from '../cli-error.ts'
 import { runs, teach } from '../command.ts'
 import type { Cli } from '../command.ts'
@@ -24,17 +25,21 @@ export function addRules(alerts: Command, cli: Cli): void {
     .description('Shows every rule with the limits that are in force, and what single queues have otherwise.')
   teach(command, { examples: [['alerts rules', 'when does it fire']] })
   runs(cli, command, async (flags) => {
-    const { rules, routes } = await planOf(cli, flags)
-    const rows = rules.flatMap(rowsOf)
     const out = outputOf(cli.parts, flags)
-    out.show({ rules: rows, routes }, () => rulesText(rows, routes, out))
+    const plan = await planOf(cli, flags)
+    if (plan === null) {
+      out.show({ rules: [], routes: {} }, () => `${ALERTS_OFF}\n`)
+      return
+    }
+    const rows = plan.rules.flatMap(rowsOf)
+    out.show({ rules: rows, routes: plan.routes }, () => rulesText(rows, plan.routes, out))
   })
 }
 
-async function planOf(cli: Cli, flags: GlobalFlags): Promise<AlertPlan> {
+async function planOf(cli: Cli, flags: GlobalFlags): Promise<AlertPlan | null> {
   const { io, load } = cli.parts
   const settings = await readSettings(io, flags, { embedded: true }, load)
-  return checkAlerts(settings.alerts)
+  return alertPlanOf(settings)
 }
 
 interface RuleRow {
@@ -93,6 +98,7 @@ export function addTest(alerts: Command, cli: Cli): void {
   runs(cli, command, async (flags, [sink = '']) => {
     const out = outputOf(cli.parts, flags)
     const plan = await planOf(cli, flags)
+    if (plan === null) throw new CliError('NOT_FOUND', ALERTS_OFF)
     if (!plan.sinks.has(sink)) throw new CliError('NOT_FOUND', unknownSink(sink, plan))
     const { io, clock } = cli.parts
     const logger = createLogLines(io, { json: out.json, level: 'info', clock })

@@ -5,9 +5,9 @@ import type { AlertLogEntry } from '../../alerts/alert-notes.ts'
 import type { AlertState } from '../../core/alerting.ts'
 import { silenceOf } from '../../core/alert-silence.ts'
 import type { Silence } from '../../core/alert-silence.ts'
-import { checkAlerts } from '../../alerts/options.ts'
 import { parseDuration } from '../../core/duration.ts'
 import type { Duration } from '../../core/duration.ts'
+import { ALERTS_OFF, alertPlanOf } from '../alert-plan.ts'
 import { silenceDocument, silenceTable } from '../alert-text.ts'
 import { runs, teach } from '../command.ts'
 import type { Cli } from '../command.ts'
@@ -72,27 +72,29 @@ function addList(alerts: Command, cli: Cli): void {
 }
 
 async function list({ reads, out, settings }: Session, cli: Cli, all: boolean, sinceMs: number): Promise<number> {
-  const { silences: configured } = checkAlerts(settings.alerts)
+  const plan = alertPlanOf(settings)
   const notes = createAlertNotes(reads.notes())
   const clock = await reads.clock()
   const nowMs = clock?.nowMs ?? cli.parts.clock.nowMs()
-  const [entries, stored, log] = await Promise.all([
+  const [entries, sights, stored, log] = await Promise.all([
     notes.states(),
+    notes.sights(),
     notes.silences(),
     all ? notes.log(nowMs - sinceMs, LOG_SHOWN) : [],
   ])
-  const silences = [...configured, ...stored].filter(({ untilMs }) => untilMs === null || untilMs > nowMs)
-  const states = [...entries.values()].flatMap(({ state }) => (state === null ? [] : [state]))
-  const shown = states
-    .filter(({ phase }) => phase === 'firing' || (all && phase === 'pending'))
-    .map((state) => ({ state, silence: silenceOf(silences, state, nowMs) }))
+  const silences = [...(plan?.silences ?? []), ...stored].filter(({ untilMs }) => untilMs === null || untilMs > nowMs)
+  const decided = [...entries.values()].flatMap(({ state }) => (state === null ? [] : [{ state, host: null }]))
+  const shown = [...decided, ...sights]
+    .filter(({ state: { phase } }) => phase === 'firing' || (all && phase === 'pending'))
+    .map(({ state, host }) => ({ state, host, silence: silenceOf(silences, state, nowMs) }))
     .sort((a, b) => rank(a.state) - rank(b.state) || (a.state.key < b.state.key ? -1 : 1))
   const document = {
-    alerts: shown.map(({ state, silence }) => documentOf(state, silence)),
+    alerts: shown.map(documentOf),
     silences: silences.map(silenceDocument),
     ...(all && { log: log.map(({ atMs, ...entry }) => ({ at: new Date(atMs), ...entry })) }),
   }
-  out.show(document, () => listText(shown, silences, all ? log : null, out))
+  const off = plan === null ? `${ALERTS_OFF}\n` : ''
+  out.show(document, () => `${off}${listText(shown, silences, all ? log : null, out)}`)
   const isPaging = shown.some(
     ({ state, silence }) =>
       state.phase === 'firing' && state.severity === 'critical' && state.ack === null && silence === null,
@@ -107,7 +109,7 @@ function rank({ phase, severity }: AlertState): number {
 }
 
 /** What scripts read: times as times, and no bookkeeping. */
-function documentOf(state: AlertState, silence: Silence | null) {
+function documentOf({ state, host, silence }: Shown) {
   const { key, rule, connection, name, queue, severity, phase, value, limit, text, ack } = state
   return {
     key,
@@ -125,11 +127,14 @@ function documentOf(state: AlertState, silence: Silence | null) {
     told: state.told,
     acknowledged: ack === null ? null : { by: ack.by, at: new Date(ack.atMs), note: ack.note },
     silence: silence?.id ?? null,
+    host,
   }
 }
 
 interface Shown {
   readonly state: AlertState
+  /** The supervisor that sees it by itself; null: the leader found it. */
+  readonly host: string | null
   readonly silence: Silence | null
 }
 

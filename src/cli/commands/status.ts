@@ -2,6 +2,7 @@
 import type { Command } from 'commander'
 import type { Duration } from '../../core/duration.ts'
 import { formatDuration, parseDuration } from '../../core/duration.ts'
+import { assertNever } from '../../core/errors.ts'
 import { DEFAULTS, LIMITS } from '../../core/limits.ts'
 import type { HealthReport } from '../../observability/health.ts'
 import { sleep } from '../../runtime/clock.ts'
@@ -18,18 +19,13 @@ interface StatusFlags {
 }
 
 const CLEAR = '\u001b[H\u001b[2J'
-const EXITS: Readonly<Record<HealthReport['state'], ExitCode>> = {
-  ok: EXIT.done,
-  degraded: EXIT.unmet,
-  failed: EXIT.unavailable,
-}
 
 export function addStatus(program: Command, cli: Cli): void {
   const command = program
     .command('status')
     .summary('all queues at a glance')
     .description(
-      'Shows every queue with its jobs and workers, and says whether the system is healthy. It is degraded, and the command ends with 4, when jobs are ready that no live worker serves, when the oldest ready job has waited over an hour, when nobody leads maintenance, or when Redis is down before a PostgreSQL. Warnings are told and change nothing.',
+      'Shows every queue with its jobs and workers, and says whether the system is healthy. It is degraded, and the command ends with 4, when jobs are ready that no live worker serves, when the oldest ready job has waited over an hour, when nobody leads maintenance, or when Redis is down before a PostgreSQL. It ends with 69 when a store does not answer, and with 1 when one refuses to. Warnings are told and change nothing.',
     )
     .option('-w, --watch [time]', `again and again; default every ${formatDuration(DEFAULTS.watchMs)}; Ctrl-C ends it`)
   teach(command, {
@@ -58,7 +54,20 @@ async function show({ mill, out, settings }: Session, clear = (): void => undefi
   const document = { health, problems, store, queues, workers, deadLetters, dispatch, servers, leaders, recent, totals }
   clear()
   out.show(document, () => statusText(report, store, out))
-  return EXITS[health]
+  return exitOf(report)
+}
+
+function exitOf({ state, problems }: HealthReport): ExitCode {
+  switch (state) {
+    case 'ok':
+      return EXIT.done
+    case 'degraded':
+      return EXIT.unmet
+    case 'failed':
+      return problems.some(({ code }) => code === 'store-down') ? EXIT.unavailable : EXIT.failed
+    default:
+      return assertNever(state)
+  }
 }
 
 /** A store that is away is shown as such, and looked for again. */

@@ -71,22 +71,21 @@ function addRun(tasks: Command, cli: Cli): void {
   runs<RunFlags>(cli, command, (flags, [asked = '']) => {
     const name = checkTaskName(asked)
     if (!flags.queue) return withMill(cli.parts, flags, (session) => runHere(cli, session, name, flags))
-    if (flags.set !== undefined || flags.connection !== undefined) {
-      throw new CliError(
-        'USAGE',
-        '--queue runs a task with the options of the worker: leave out --set and --connection',
-      )
+    if (flags.set !== undefined) {
+      throw new CliError('USAGE', '--queue runs a task with the options of the worker: leave out --set')
     }
     return withMill(cli.parts, flags, (session) => enqueue(session, name, flags), { jobs: 'tasks run --queue' })
   })
 }
 
-async function enqueue({ mill, out, settings }: Session, name: TaskName, { dryRun = false }: RunFlags): Promise<void> {
+async function enqueue({ mill, out, settings }: Session, name: TaskName, flags: RunFlags): Promise<void> {
   if (settings.options.tasks === undefined) {
     const message = 'no worker of this configuration knows the tasks: add tasks: {} to it, or leave out --queue'
     throw new CliError('UNMET', message)
   }
-  const { id, duplicate } = await mill.tasks.enqueue(name, dryRun ? { dryRun } : {})
+  const { dryRun = false, connection } = flags
+  const input = { ...(dryRun && { dryRun }), ...(connection !== undefined && { connection }) }
+  const { id, duplicate } = await mill.tasks.enqueue(name, input)
   out.show({ task: name, id, duplicate }, () => `${id}\n`)
   if (duplicate) out.note('it waits or runs already: this is the id of that job')
 }

@@ -77,6 +77,10 @@ async function live(session: Session, { parts }: Cli, flags: GlobalFlags, everyM
   const read = createTopReader(session, clock)
   const color = flags.color !== false && wantsColor(io.stdout, io.env)
   const end = new AbortController()
+  // Whoever quits does not wait for a store that is silent.
+  const ended = new Promise<void>((resolve) => {
+    end.signal.addEventListener('abort', () => resolve(), { once: true })
+  })
   let code: number = EXIT.done
   let state = firstState(session, everyMs)
   let lastMs = clock.monoMs()
@@ -115,7 +119,7 @@ async function live(session: Session, { parts }: Cli, flags: GlobalFlags, everyM
   try {
     draw(screen)
     while (!end.signal.aborted) {
-      if (!state.isPaused) await look()
+      if (!state.isPaused) await Promise.race([look(), ended])
       if (end.signal.aborted) break
       draw(screen)
       nap = new AbortController()

@@ -19,6 +19,7 @@ export interface WorkFlags {
   readonly concurrency?: number
   readonly memory?: number
   readonly timeout?: Duration
+  readonly attempts?: number
   readonly deadline?: Duration
   readonly maxJobs?: number
   readonly verbose?: boolean
@@ -105,17 +106,26 @@ export function workOptions(command: Command): Command {
     )
     .option('--timeout <time>', 'the longest a run may take here, whatever the timeout of its job is')
     .option(
+      '--attempts <count>',
+      'a job that fails here for the nth time has failed for good, whatever its own attempts are',
+      wholeNumber(1, LIMITS.attemptsMax),
+    )
+    .option(
       '--deadline <time>',
       `how long running jobs may go on after a stop was asked for, before they are aborted and given back; default ${formatDuration(DEFAULTS.drainDeadlineMs)}`,
     )
 }
 
-export function workOf(configured: WorkOptions = {}, { queue, concurrency, timeout }: WorkFlags): WorkOptions {
+export function workOf(
+  configured: WorkOptions = {},
+  { queue, concurrency, timeout, attempts }: WorkFlags,
+): WorkOptions {
   return {
     ...configured,
     ...(queue !== undefined && { queues: queue }),
     ...(concurrency !== undefined && { concurrency }),
     ...(timeout !== undefined && { timeout }),
+    ...(attempts !== undefined && { attempts }),
   }
 }
 
