@@ -36,7 +36,7 @@ export interface AutoscalerParts {
   /** Of other connections, for their queues alone. */
   readonly others?: readonly Pick<Backend, 'query' | 'queues'>[]
   readonly options?: AutoscaleOptions
-  /** Processes that one supervisor may run, over all its pools. Default 20. */
+  /** Processes that a supervisor may run, over all its pools, which does not say so itself. Default 20. */
   readonly processesMax?: number
   readonly leaderTtlMs?: number
 }
@@ -214,7 +214,7 @@ export function createAutoscaler(parts: AutoscalerParts): Autoscaler {
   }
 
   function roomOf({ hosts }: FleetSight): readonly { readonly id: string; readonly room: number }[] {
-    return hosts.map(({ id, fixed }) => ({ id, room: Math.max(0, processesMax - fixed) }))
+    return hosts.map(({ id, fixed, processesMax: own }) => ({ id, room: Math.max(0, (own ?? processesMax) - fixed) }))
   }
 
   const loop = createLoop({ name: 'autoscaler', runtime, pass })

@@ -10,6 +10,7 @@ import { startEmbedded } from '../cli/servers.ts'
 import { openMill } from '../cli/session.ts'
 import { readSettings } from '../cli/settings.ts'
 import { logJobs } from '../cli/worker-run.ts'
+import type { AnyJob } from '../core/definition.ts'
 import { bounded } from '../runtime/bounded.ts'
 import { systemClock } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -56,8 +57,9 @@ async function main(orders: ChildOrders): Promise<void> {
 }
 
 async function work(orders: ChildOrders, io: Pick<CliIo, 'cwd' | 'env'>, log: Logger): Promise<boolean> {
-  const { source, queues, concurrency, timeoutMs } = orders
+  const { source, concurrency, timeoutMs, attempts } = orders
   const settings = await readSettings(io, source.flags, { jobs: 'supervise', embedded: true })
+  const queues = orders.queues ?? settings.work?.queues ?? queuesOf(settings.options.jobs)
   const options = source.maintenance ? settings.options : { ...settings.options, maintenance: false }
   const opened = await openMill({ startEmbedded }, { ...settings, options }, { logger: log })
   const meter = startProcessMeter(clock)
@@ -73,9 +75,10 @@ async function work(orders: ChildOrders, io: Pick<CliIo, 'cwd' | 'env'>, log: Lo
       isQuiet: orders.isQuiet,
       work: {
         ...settings.work,
-        ...(queues !== null && { queues }),
+        ...(queues.length > 0 && { queues }),
         ...(concurrency !== null && { concurrency }),
         ...(timeoutMs !== null && { timeout: timeoutMs }),
+        ...(attempts !== null && { attempts }),
       },
     })
   } finally {
@@ -84,6 +87,11 @@ async function work(orders: ChildOrders, io: Pick<CliIo, 'cwd' | 'env'>, log: Lo
       log.warn({ error }, 'the worker process could not close everything'),
     )
   }
+}
+
+/** Those of the user: built-in tasks and notices run in the supervisor. */
+function queuesOf(jobs: readonly Pick<AnyJob, 'queue'>[]): readonly string[] {
+  return [...new Set(jobs.map(({ queue }) => queue))]
 }
 
 function within(log: Logger, facts: Readonly<Record<string, unknown>>): Logger {

@@ -71,9 +71,13 @@ export async function runChild(options: ChildRunOptions): Promise<boolean> {
   const { mill, clock, control, send } = options
   if (options.isQuiet) control.setQuiet(true)
   const totals = { processed: 0, failed: 0 }
-  const ended = (): void => void (totals.processed += 1)
-  const failed = (): void => {
+  const byQueue = new Map<string, number>()
+  const ended = ({ queue }: { readonly queue: string }): void => {
     totals.processed += 1
+    byQueue.set(queue, (byQueue.get(queue) ?? 0) + 1)
+  }
+  const failed = (event: { readonly queue: string }): void => {
+    ended(event)
     totals.failed += 1
   }
   for (const name of ['completed', 'cancelled'] as const) mill.on(name, ended)
@@ -82,16 +86,17 @@ export async function runChild(options: ChildRunOptions): Promise<boolean> {
 
   const worker = await mill.work(options.work)
   control.attach(worker)
-  send({ kind: 'ready', workerIds: worker.ids })
-  let ticks = 0
-  const tell = (): void => {
+  const { queues } = options.work
+  send({ kind: 'ready', workerIds: worker.ids, ...(queues !== undefined && { queues }) })
+  const tell = (isWithMetrics: boolean): void => {
     const { metrics } = options
-    const snapshot = metrics !== undefined && ticks % METRICS_EVERY === 0 ? { metrics: metrics() } : {}
-    ticks += 1
+    const snapshot = metrics !== undefined && isWithMetrics ? { metrics: metrics() } : {}
     const { ids: workerIds, running } = worker
-    send({ kind: 'stats', stats: { workerIds, running, ...totals, ...options.meter.read(), ...snapshot } })
+    const stats = { workerIds, running, ...totals, ended: Object.fromEntries(byQueue), ...options.meter.read() }
+    send({ kind: 'stats', stats: { ...stats, ...snapshot } })
   }
-  const ticking = every(clock, STATS_MS, tell)
+  let ticks = 0
+  const ticking = every(clock, STATS_MS, () => tell(ticks++ % METRICS_EVERY === 0))
   try {
     await control.leaving
     send({ kind: 'draining', reason: control.reason ?? 'drain' })
@@ -99,7 +104,8 @@ export async function runChild(options: ChildRunOptions): Promise<boolean> {
     const drained = worker.running === 0
     // Whatever still runs is aborted and given back.
     await worker.stop({ deadline: 0 })
-    tell()
+    // What was counted since the last time would be missing from the sums for ever.
+    tell(true)
     send({ kind: 'done', drained })
     return drained
   } finally {

@@ -13,7 +13,6 @@ export interface ChildOptions {
   readonly runtime: Runtime
   readonly launch: Launch
   readonly orders: ChildOrders
-  readonly queues: readonly string[]
   readonly concurrency: number
   readonly maxAgeMs: number
   readonly onReady: (child: Child) => void
@@ -41,6 +40,9 @@ export class Child {
   #isQuiet: boolean
   #heardMs: number
   #heardAtMs: number
+  #queues: readonly string[]
+  /** Time before it does not count as time to start. */
+  #startingMs: number
   #killAtMs = Infinity
   #killTimer: Timer | undefined
   stats: ChildStats = NO_STATS
@@ -58,6 +60,8 @@ export class Child {
     this.#startedMs = clock.monoMs()
     this.#startedAtMs = clock.nowMs()
     this.#heardMs = this.#startedMs
+    this.#startingMs = this.#startedMs
+    this.#queues = options.orders.queues ?? []
     this.#heardAtMs = this.#startedAtMs
     this.#launched = options.launch(options.orders.id, {
       onMessage: (message) => this.#heard(message),
@@ -87,6 +91,16 @@ export class Child {
     return this.#options.runtime.clock.monoMs() - this.#startedMs
   }
 
+  /** How long it has had to begin to work. */
+  get startingMs(): number {
+    return this.#options.runtime.clock.monoMs() - this.#startingMs
+  }
+
+  /** Empty: it has not said yet which are all. */
+  get queues(): readonly string[] {
+    return this.#queues
+  }
+
   get silentMs(): number {
     return this.#options.runtime.clock.monoMs() - this.#heardMs
   }
@@ -96,12 +110,12 @@ export class Child {
   }
 
   status(): ChildStatus {
-    const { orders, queues, concurrency } = this.#options
-    const { metrics: _, ...stats } = this.stats
+    const { orders, concurrency } = this.#options
+    const { metrics: _, ended: __, ...stats } = this.stats
     return {
       id: this.id,
       pool: orders.pool,
-      queues,
+      queues: this.#queues,
       pid: this.#launched.pid,
       state: this.#state,
       ...stats,
@@ -162,6 +176,7 @@ export class Child {
   /** The supervisor itself was asleep: the silence was its own. */
   forgiveSilence(): void {
     this.#heardMs = this.#options.runtime.clock.monoMs()
+    this.#startingMs = this.#heardMs
   }
 
   setHealthy(isHealthy: boolean): void {
@@ -190,6 +205,7 @@ export class Child {
       case 'ready':
         this.isReady = true
         this.stats = { ...this.stats, workerIds: message.workerIds }
+        if (this.#options.orders.queues === null) this.#queues = message.queues ?? []
         this.#settleState()
         this.log.info({ ...this.facts, afterMs: Math.round(this.ageMs) }, 'worker process is ready')
         this.#options.onReady(this)

@@ -13,6 +13,7 @@ import { MillraceError } from '../core/errors.ts'
 import { checkKnownOptions } from '../core/names.ts'
 import type { HttpOptions } from '../http/http-options.ts'
 import type { Millrace } from '../millrace.ts'
+import { checkMetrics } from '../observability/metrics-options.ts'
 import { jsonLogger } from '../runtime/logger.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { createRuntime } from '../runtime/runtime.ts'
@@ -137,12 +138,13 @@ export async function createSupervisor(options: SupervisorOptions = {}): Promise
   const settings = await readSettings(io, flags, { jobs: 'supervise', embedded: true })
   const { secret, ...times } = checkSupervise({ ...settings.supervise, ...options.supervise }, process.env)
   const autoscale = options.autoscale ?? settings.autoscale
-  const { queues, concurrency, timeout, ttl } = settings.work ?? {}
+  const { queues, concurrency, timeout, attempts, ttl } = settings.work ?? {}
   const pools = checkPools(options.pools ?? settings.pools, {
     ...times,
     ...(queues !== undefined && { queues }),
     ...(concurrency !== undefined && { concurrency }),
     ...(timeout !== undefined && { timeout }),
+    ...(attempts !== undefined && { attempts }),
   })
   const runtime = createRuntime({ logger })
   const alerts = alertsOf(options.alerts ?? settings.alerts, runtime, () => opened.connections['default'])
@@ -170,8 +172,9 @@ export async function createSupervisor(options: SupervisorOptions = {}): Promise
     })
     const running = face(supervisor)
     const context = { supervisor: running, mill, connections, runtime }
+    const seriesMax = checkMetrics(settings.options.metrics)?.seriesMax
     const isWorking = (): boolean => supervisor.status().state === 'running'
-    port.attach(mill, { metricsText: metricsTextOf(mill, running), isWorking })
+    port.attach(mill, { metricsText: metricsTextOf(mill, running, seriesMax), isWorking })
     const hasTasks = settings.options.tasks !== undefined
     const services: Service[] = [
       { start: () => Promise.resolve(), stop: close },

@@ -11,8 +11,8 @@ export const FLEET_PERIOD_MS = 2_500
 
 const PAGE = 100
 const SUPERVISORS_MAX = 1_000
-/** How many queues of a pool are shown when all of them would not fit into a record. */
-const QUEUES_SHOWN = 50
+/** How many queues of a pool are shown: as many as fit into a record. */
+const QUEUES_SHOWN = [Infinity, 50, 10, 2]
 
 export const CHILD_STATES = ['starting', 'running', 'quiet', 'draining', 'stopped', 'crashed', 'unhealthy'] as const
 export type ChildState = (typeof CHILD_STATES)[number]
@@ -47,6 +47,8 @@ export interface PoolStatus {
   /** Set by hand: the plan of the autoscaler is not followed. */
   readonly pinned?: boolean
   readonly state: 'ok' | 'crash-loop'
+  /** Runs that have ended, by queue, since the supervisor started; absent: it does not say. */
+  readonly ended?: Readonly<Record<string, number>>
   readonly children: readonly ChildStatus[]
 }
 
@@ -56,6 +58,8 @@ export interface SupervisorRecord {
   readonly pid: number
   readonly startedAtMs: number
   readonly state: 'running' | 'quiet' | 'stopping'
+  /** Of all its pools together; absent: it is of a release that did not say. */
+  readonly processesMax?: number
   readonly pools: readonly PoolStatus[]
   /** Commands that were forged, expired or said twice, since it started. */
   readonly commandsRefused?: number
@@ -105,16 +109,21 @@ type ShortPool = Omit<PoolStatus, 'children'> & { readonly children: readonly Sh
 type ShortRecord = Omit<SupervisorRecord, 'pools'> & { readonly pools: readonly ShortPool[] }
 
 function encode(record: SupervisorRecord): string {
-  const text = JSON.stringify(shorten(record, Infinity))
-  if (Buffer.byteLength(text) <= LIMITS.noteBytesMax) return text
-  return JSON.stringify(shorten(record, QUEUES_SHOWN))
+  let text = ''
+  for (const queuesMax of QUEUES_SHOWN) {
+    text = JSON.stringify(shorten(record, queuesMax))
+    if (Buffer.byteLength(text) <= LIMITS.noteBytesMax) break
+  }
+  return text
 }
 
 function shorten({ pools, ...record }: SupervisorRecord, queuesMax: number): ShortRecord {
   return {
     ...record,
-    pools: pools.map(({ children, ...pool }) => ({
+    pools: pools.map(({ children, ended, ...pool }) => ({
       ...pool,
+      // All of them or none: whoever reads it takes it for complete.
+      ...(ended !== undefined && queuesMax === Infinity && { ended }),
       queues: pool.queues.slice(0, queuesMax),
       children: children.map((child) => {
         const { pool: _, queues: __, ...own } = child

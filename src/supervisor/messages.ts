@@ -16,7 +16,12 @@ export type ToChild =
 export type FromChild =
   /** Loaded, and waiting for its orders. */
   | { readonly kind: 'hello' }
-  | { readonly kind: 'ready'; readonly workerIds: readonly string[] }
+  | {
+      readonly kind: 'ready'
+      readonly workerIds: readonly string[]
+      /** What it works on: its code may be newer than that of its supervisor. */
+      readonly queues?: readonly string[]
+    }
   | { readonly kind: 'stats'; readonly stats: ChildStats }
   | { readonly kind: 'draining'; readonly reason: string }
   | { readonly kind: 'done'; readonly drained: boolean }
@@ -27,6 +32,8 @@ export interface ChildStats extends ProcessReading {
   readonly processed: number
   readonly failed: number
   readonly running: number
+  /** The same as `processed`, by queue. */
+  readonly ended?: Readonly<Record<string, number>>
   /** Counters and histograms of the process, for whoever adds them up; opaque here. */
   readonly metrics?: unknown
 }
@@ -38,6 +45,7 @@ export interface ChildOrders {
   readonly queues: readonly string[] | null
   readonly concurrency: number | null
   readonly timeoutMs: number | null
+  readonly attempts: number | null
   readonly isQuiet: boolean
   /** For running jobs when the supervisor is gone, or somebody sends SIGTERM to the child. */
   readonly drainMs: number
@@ -59,10 +67,36 @@ export interface ChildSource {
   readonly maintenance: boolean
 }
 
-const KINDS: readonly FromChild['kind'][] = ['hello', 'ready', 'stats', 'draining', 'done']
-
-/** A handler may use the channel of its process too: what is not ours is nobody's. */
+/** A handler may use the channel of its process too: what is not ours is nobody's, and must not harm the supervisor. */
 export function isFromChild(message: unknown): message is FromChild {
-  const kind = typeof message === 'object' && message !== null && 'kind' in message ? message.kind : undefined
-  return KINDS.some((known) => known === kind)
+  const { kind, workerIds, queues, stats, reason } = fieldsOf(message)
+  switch (kind) {
+    case 'hello':
+    case 'done':
+      return true
+    case 'ready':
+      return isTexts(workerIds) && (queues === undefined || isTexts(queues))
+    case 'stats':
+      return isStats(fieldsOf(stats))
+    case 'draining':
+      return typeof reason === 'string'
+    default:
+      return false
+  }
+}
+
+const NUMBERS = ['rssBytes', 'cpuPercent', 'loopLagMs', 'processed', 'failed', 'running'] as const
+
+function isStats(stats: Readonly<Record<string, unknown>>): boolean {
+  const { workerIds, ended } = stats
+  const areCounts = ended === undefined || Object.values(fieldsOf(ended)).every((count) => Number.isFinite(count))
+  return isTexts(workerIds) && areCounts && NUMBERS.every((name) => Number.isFinite(stats[name]))
+}
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((one) => typeof one === 'string')
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {} // any object has them
 }

@@ -3,6 +3,8 @@ import type { Duration } from '../core/duration.ts'
 import { parseDuration } from '../core/duration.ts'
 import { DEFAULTS, LIMITS } from '../core/limits.ts'
 import { checkInteger, checkKnownOptions, checkName, invalidOption } from '../core/names.ts'
+import { RESTART_TERMS } from '../core/restart.ts'
+import type { RestartTerms } from '../core/restart.ts'
 
 export interface PoolConfig {
   /** Default: the queues of all jobs. */
@@ -15,6 +17,8 @@ export interface PoolConfig {
   readonly memoryMb?: number
   /** No run here takes longer, whatever the timeout of its job is. */
   readonly timeout?: Duration
+  /** A job that fails here for the nth time has failed for good, whatever its own `attempts` are. */
+  readonly attempts?: number
   /** After about so many runs a process is replaced. Default: never. */
   readonly maxJobs?: number
   /** A process that is so old is replaced, up to a fifth earlier. Default: never. */
@@ -25,6 +29,19 @@ export interface PoolConfig {
   readonly unresponsiveAfter?: Duration
   /** A process that does not begin to work within this time is ended. Default 60 s. */
   readonly startTimeout?: Duration
+  readonly restart?: RestartOptions
+}
+
+/** How a pool starts processes again that end soon after their start. */
+export interface RestartOptions {
+  /** The wait before the second restart, which then doubles. Default 1 s. */
+  readonly delay?: Duration
+  /** Default 60 s. */
+  readonly maxDelay?: Duration
+  /** A process that lived shorter than this has failed to start. Default 10 s. */
+  readonly stableAfter?: Duration
+  /** So many of them, one after the other, are a crash loop. Default 5. */
+  readonly crashLoopAfter?: number
 }
 
 const POOL_OPTIONS = [
@@ -33,12 +50,20 @@ const POOL_OPTIONS = [
   'processes',
   'memoryMb',
   'timeout',
+  'attempts',
   'maxJobs',
   'maxAge',
   'drainDeadline',
   'unresponsiveAfter',
   'startTimeout',
+  'restart',
 ] as const satisfies readonly (keyof PoolConfig)[]
+const RESTART_OPTIONS = [
+  'delay',
+  'maxDelay',
+  'stableAfter',
+  'crashLoopAfter',
+] as const satisfies readonly (keyof RestartOptions)[]
 
 export interface PoolSettings {
   readonly name: string
@@ -49,18 +74,23 @@ export interface PoolSettings {
   readonly max: number
   readonly memoryBytes: number
   readonly timeoutMs: number | null
+  /** Null: those of the jobs. */
+  readonly attempts: number | null
   readonly maxJobs: number
   readonly maxAgeMs: number
   readonly drainMs: number
   readonly unresponsiveMs: number
   readonly startTimeoutMs: number
-  readonly stableAfterMs: number
+  readonly restart: RestartTerms
 }
 
 /** Whoever names no pools has one, of this name, for all queues. */
 export const DEFAULT_POOL = 'default'
 const MB = 1024 * 1024
 const UNRESPONSIVE_MIN_MS = 2_000
+/** Sooner than this is no wait: a start costs most of a second of processor. */
+const RESTART_MIN_MS = 100
+const CRASH_LOOP_AFTER_MAX = 1_000
 
 export interface PoolDefaults {
   readonly drainMs: number
@@ -69,6 +99,7 @@ export interface PoolDefaults {
   readonly queues?: readonly string[]
   readonly concurrency?: number
   readonly timeout?: Duration
+  readonly attempts?: number
 }
 
 export function checkPools(
@@ -104,6 +135,7 @@ function checkPool(name: string, config: PoolConfig, defaults: PoolDefaults): Po
   for (const queue of queues ?? []) checkName(queue, 'queue')
   const memoryMb = checkInteger(config.memoryMb ?? DEFAULTS.poolMemoryMb, `${at}.memoryMb`, 1, LIMITS.memoryMbMax)
   const timeout = config.timeout ?? defaults.timeout
+  const attempts = config.attempts ?? defaults.attempts
   return {
     name,
     queues,
@@ -117,6 +149,7 @@ function checkPool(name: string, config: PoolConfig, defaults: PoolDefaults): Po
     memoryBytes: memoryMb * MB,
     timeoutMs:
       timeout === undefined ? null : parseDuration(timeout, `${at}.timeout`, { minMs: 1, maxMs: LIMITS.timeoutMaxMs }),
+    attempts: attempts === undefined ? null : checkInteger(attempts, `${at}.attempts`, 1, LIMITS.attemptsMax),
     maxJobs:
       config.maxJobs === undefined
         ? Infinity
@@ -125,7 +158,28 @@ function checkPool(name: string, config: PoolConfig, defaults: PoolDefaults): Po
     drainMs: time(config.drainDeadline, 'drainDeadline', defaults.drainMs, 0),
     unresponsiveMs: time(config.unresponsiveAfter, 'unresponsiveAfter', DEFAULTS.unresponsiveMs, UNRESPONSIVE_MIN_MS),
     startTimeoutMs: time(config.startTimeout, 'startTimeout', DEFAULTS.startTimeoutMs, 1_000),
-    stableAfterMs: DEFAULTS.stableAfterMs,
+    restart: checkRestart(config.restart, `${at}.restart`),
+  }
+}
+
+function checkRestart(options: RestartOptions = {}, at: string): RestartTerms {
+  checkKnownOptions(options, RESTART_OPTIONS, at)
+  const { delay, maxDelay, stableAfter, crashLoopAfter = RESTART_TERMS.crashLoopAfter } = options
+  const delayMinMs =
+    delay === undefined
+      ? RESTART_TERMS.delayMinMs
+      : parseDuration(delay, `${at}.delay`, { minMs: RESTART_MIN_MS, maxMs: LIMITS.restartMaxMs })
+  return {
+    delayMinMs,
+    delayMaxMs:
+      maxDelay === undefined
+        ? Math.max(RESTART_TERMS.delayMaxMs, delayMinMs)
+        : parseDuration(maxDelay, `${at}.maxDelay`, { minMs: delayMinMs, maxMs: LIMITS.restartMaxMs }),
+    stableAfterMs:
+      stableAfter === undefined
+        ? RESTART_TERMS.stableAfterMs
+        : parseDuration(stableAfter, `${at}.stableAfter`, { minMs: RESTART_MIN_MS, maxMs: LIMITS.restartMaxMs }),
+    crashLoopAfter: checkInteger(crashLoopAfter, `${at}.crashLoopAfter`, 2, CRASH_LOOP_AFTER_MAX),
   }
 }
 

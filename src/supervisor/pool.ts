@@ -14,6 +14,7 @@ import {
 import type { Timer } from '../runtime/clock.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { Child } from './child.ts'
+import { EndedRuns } from './ended-runs.ts'
 import type { SupervisorHub } from './events.ts'
 import type { PoolStatus } from './fleet.ts'
 import type { Exit, Launch } from './launch.ts'
@@ -37,8 +38,12 @@ interface Place {
   child: Child | null
   /** Started to take the place of the child. */
   successor: Child | null
+  /** Whoever was started last, living or not: only how it does says whether starting works. */
+  latest: Child | null
   shortLives: number
   isCrashLoop: boolean
+  /** A successor that died is not followed by the next one before this. */
+  notBeforeMs: number
   timer: Timer | undefined
 }
 
@@ -49,6 +54,7 @@ export class Pool {
   readonly #leaving = new Set<Child>()
   readonly #kills: number[] = []
   readonly #waiting = new Set<() => void>()
+  readonly #ended = new EndedRuns()
   #rolling: Promise<unknown> = Promise.resolve()
   #serial = 0
   #isQuiet = false
@@ -82,13 +88,14 @@ export class Pool {
     const { name, queues, concurrency, min, max } = this.settings
     return {
       name,
-      queues: queues ?? [],
+      queues: queues ?? [...new Set(this.children.flatMap((child) => child.queues))].sort(),
       concurrency,
       min,
       max,
       wanted: this.wanted,
       pinned: this.isPinned,
       state: this.#isCrashLoop ? 'crash-loop' : 'ok',
+      ended: this.#ended.sum(this.children.map(({ stats }) => stats.ended)),
       children: this.children.map((child) => child.status()),
     }
   }
@@ -97,7 +104,8 @@ export class Pool {
   setWanted(wanted: number, deadlineMs: number | null = null): void {
     if (this.#isStopping) return
     while (this.#places.length < wanted) {
-      const place: Place = { child: null, successor: null, shortLives: 0, isCrashLoop: false, timer: undefined }
+      const empty = { child: null, successor: null, latest: null, timer: undefined }
+      const place: Place = { ...empty, shortLives: 0, isCrashLoop: false, notBeforeMs: -Infinity }
       this.#places.push(place)
       this.#fill(place)
     }
@@ -133,21 +141,26 @@ export class Pool {
     const { healthCheckMs, hub } = this.#options
     const { unresponsiveMs, startTimeoutMs } = this.settings
     for (const child of this.children) {
-      const { isReady, ageMs, silentMs } = child
-      const verdict = decideHealth({ isReady, ageMs, silentMs }, { healthCheckMs, unresponsiveMs, startTimeoutMs })
+      const { isReady, startingMs, silentMs } = child
+      const verdict = decideHealth({ isReady, startingMs, silentMs }, { healthCheckMs, unresponsiveMs, startTimeoutMs })
       if (verdict === 'end' && !child.isCondemned) {
         hub.emit('unhealthy', { pool: this.name, child: child.id, silentMs: Math.round(silentMs) })
         child.condemn(healthCheckMs)
       } else child.setHealthy(verdict === 'ok')
     }
     for (const place of this.#places) {
-      if (place.isCrashLoop && place.child?.isReady && place.child.ageMs >= this.settings.stableAfterMs) {
+      if (place.isCrashLoop && this.#hasProven(place)) {
         place.isCrashLoop = false
         place.shortLives = 0
       }
       this.#recycle(place)
     }
     this.#judgeLoop()
+  }
+
+  /** The one that works there was there already while others failed to start: that proves nothing. */
+  #hasProven({ child, latest }: Place): boolean {
+    return child !== null && child === latest && child.isReady && child.ageMs >= this.settings.restart.stableAfterMs
   }
 
   forgiveSilence(): void {
@@ -172,7 +185,8 @@ export class Pool {
     const meant = this.#places.filter(({ child }) => id === undefined || child?.id === id)
     let replaced = 0
     for (const place of meant) {
-      const isFree = (): boolean => this.#leaving.size < leavingMax(this.wanted) && place.successor === null
+      // Those who leave for other reasons may have hours of work left, and nobody carries it for them.
+      const isFree = (): boolean => this.#countGoing(reason) < leavingMax(this.wanted) && place.successor === null
       await this.#until(() => isFree() || this.#isStopping)
       if (this.#isStopping) return replaced
       if (!this.#places.includes(place)) continue
@@ -193,9 +207,14 @@ export class Pool {
     return replaced
   }
 
+  #countGoing(reason: string): number {
+    return [...this.#leaving].filter(({ leaving }) => leaving === reason).length
+  }
+
   #recycle(place: Place): void {
     const { child } = place
     if (child === null || !child.isReady || child.leaving !== undefined || place.successor !== null) return
+    if (this.#options.runtime.clock.monoMs() < place.notBeforeMs) return
     const { memoryBytes, maxJobs } = this.settings
     const { rssBytes, processed } = child.stats
     const reason = decideRecycle(
@@ -239,15 +258,14 @@ export class Pool {
 
   #start(place: Place): Child {
     const { runtime, launch, source, prefix } = this.#options
-    const { name, queues, concurrency, timeoutMs, drainMs, maxAgeMs } = this.settings
+    const { name, queues, concurrency, timeoutMs, attempts, drainMs, maxAgeMs } = this.settings
     this.#serial += 1
     const id = `${prefix}/${name}-${this.#serial}`
-    const orders = { id, pool: name, queues, concurrency, timeoutMs, isQuiet: this.#isQuiet, drainMs, source }
-    return new Child({
+    const told = { queues, concurrency, timeoutMs, attempts, isQuiet: this.#isQuiet, drainMs }
+    const started = new Child({
       runtime,
       launch,
-      orders,
-      queues: queues ?? [],
+      orders: { id, pool: name, ...told, source },
       concurrency,
       maxAgeMs: ownMaxAgeMs(maxAgeMs, runtime.random),
       onReady: (child) => {
@@ -257,6 +275,8 @@ export class Pool {
       },
       onExit: (child, exit) => this.#exited(place, child, exit),
     })
+    place.latest = started
+    return started
   }
 
   #exited(place: Place, child: Child, exit: Exit): void {
@@ -265,10 +285,11 @@ export class Pool {
     const reason = child.leaving ?? null
     const { code, signal } = exit
     hub.emit('exited', { child: child.status(), code, signal, reason, metrics: child.stats.metrics })
+    this.#ended.keep(child.stats.ended)
     this.#leaving.delete(child)
     if (place.successor === child) {
       place.successor = null
-      this.#noteDeath(place, child, exit)
+      place.notBeforeMs = this.#options.runtime.clock.monoMs() + this.#noteDeath(place, child, exit)
     } else if (place.child === child) {
       place.child = null
       const delayMs = this.#noteDeath(place, child, exit)
@@ -300,12 +321,14 @@ export class Pool {
     const nowMs = this.#options.runtime.clock.monoMs()
     if (wasKilled) this.#kills.push(nowMs)
     while ((this.#kills[0] ?? nowMs) < nowMs - KILLS_WINDOW_MS) this.#kills.shift()
-    const restart = decideRestart(place.shortLives, {
+    const death = {
       livedMs: child.ageMs,
       wasReady: child.isReady,
       wasKilled,
       killsLately: this.#kills.length,
-    })
+      isLatest: place.latest === child,
+    }
+    const restart = decideRestart(place.shortLives, death, this.settings.restart)
     place.shortLives = restart.shortLives
     place.isCrashLoop = restart.isCrashLoop
     if (restart.isCrashLoop && !this.#isCrashLoop) {

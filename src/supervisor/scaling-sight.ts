@@ -21,6 +21,8 @@ export interface PoolSight {
   readonly queues: readonly string[]
   readonly hosts: readonly PoolHost[]
   readonly workers: readonly SeenWorker[]
+  /** Runs that have ended, by host and queue; null: not all of its hosts say. */
+  readonly ended: Sight['ended']
   /** Its size is fixed on every host: nothing to decide. */
   readonly isFixed: boolean
 }
@@ -29,6 +31,8 @@ export interface HostSight {
   readonly id: string
   /** Processes of pools whose size is fixed. */
   readonly fixed: number
+  /** Of all its pools together; null: it does not say. */
+  readonly processesMax: number | null
 }
 
 export interface FleetSight {
@@ -53,15 +57,30 @@ export function fleetSight(records: readonly SupervisorRecord[], known: readonly
       ),
       hosts: list.map(({ record, pool }) => hostOf(record, pool)),
       workers: list.flatMap(({ pool }) => pool.children.flatMap(workerOf)),
+      ended: endedOf(list),
       isFixed: list.every(({ pool: { min, max } }) => min >= max),
     }
   })
   const fixed = new Set(pools.filter(({ isFixed }) => isFixed).map(({ name }) => name))
-  const hosts = alive.map(({ id, pools: own }) => {
+  const hosts = alive.map(({ id, pools: own, processesMax }) => {
     const wanted = own.filter(({ name }) => fixed.has(name)).map((pool) => pool.wanted)
-    return { id, fixed: wanted.reduce((sum, count) => sum + count, 0) }
+    return { id, fixed: wanted.reduce((sum, count) => sum + count, 0), processesMax: countOrNull(processesMax) }
   })
   return { pools: pools.sort((one, other) => (one.name < other.name ? -1 : 1)), hosts }
+}
+
+function endedOf(list: readonly { readonly record: SupervisorRecord; readonly pool: PoolStatus }[]): Sight['ended'] {
+  const found = new Map<string, Readonly<Record<string, number>>>()
+  for (const { record, pool } of list) {
+    if (typeof pool.ended !== 'object' || pool.ended === null) return null
+    found.set(record.id, pool.ended)
+  }
+  return found
+}
+
+/** Written by another process, perhaps of another release. */
+function countOrNull(value: unknown): number | null {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null
 }
 
 /** A queue may be on several connections: what waits in any of them is for the same workers. */
@@ -87,12 +106,12 @@ function added(one: QueueCounts, other: QueueCounts): QueueCounts {
 }
 
 export function sightOf(
-  { queues, workers }: PoolSight,
+  { queues, workers, ended }: PoolSight,
   counts: ReadonlyMap<string, QueueCounts>,
   paused: ReadonlySet<string>,
   nowMs: number,
 ): Sight {
-  return { atMs: nowMs, workers, queues: queues.map((name) => seenQueue(name, counts.get(name), paused, nowMs)) }
+  return { atMs: nowMs, workers, ended, queues: queues.map((name) => seenQueue(name, counts.get(name), paused, nowMs)) }
 }
 
 function seenQueue(

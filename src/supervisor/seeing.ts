@@ -6,6 +6,9 @@ import type { NotifyJob } from '../alerts/notify-job.ts'
 import type { AlertPlan } from '../alerts/options.ts'
 import { ALERT_QUEUE } from '../core/alert-rules.ts'
 import type { PoolFacts } from '../core/alert-facts.ts'
+import { OTHER } from '../core/job-series.ts'
+import type { JobSeries } from '../core/job-series.ts'
+import { DEFAULTS } from '../core/limits.ts'
 import type { Millrace } from '../millrace.ts'
 import { prometheusText } from '../observability/prometheus.ts'
 import { mergeSnapshots } from '../observability/registry.ts'
@@ -63,15 +66,36 @@ export function ownWorkOf(mill: Millrace, hasTasks: boolean): Service {
 export function metricsTextOf(
   mill: Millrace,
   supervisor: Pick<RunningSupervisor, 'metrics' | 'on'>,
+  seriesMax: number = DEFAULTS.metricSeries,
 ): () => Promise<string> {
+  const within = boundNames(seriesMax)
+  const sum = (snapshots: readonly MetricsSnapshot[]): MetricsSnapshot =>
+    mergeSnapshots(snapshots.map(within), Infinity)
   let gone: MetricsSnapshot = { jobs: [], calls: [], loopLag: null }
   supervisor.on('exited', ({ metrics }) => {
-    if (isSnapshot(metrics)) gone = mergeSnapshots([gone, { ...metrics, loopLag: null }])
+    if (isSnapshot(metrics)) gone = sum([gone, { ...metrics, loopLag: null }])
   })
   return async () => {
     const living = supervisor.metrics().flatMap(({ metrics }) => (isSnapshot(metrics) ? [metrics] : []))
-    return prometheusText(mergeSnapshots([mill.metrics.snapshot(), gone, ...living]), await mill.metrics.gauges())
+    return prometheusText(sum([mill.metrics.snapshot(), gone, ...living]), await mill.metrics.gauges())
   }
+}
+
+/**
+ * Which pairs of queue and kind are shown by name is settled when they are first seen. If it were the most active ones, one
+ * that changes places with another would make the counters of both fall.
+ */
+function boundNames(seriesMax: number): (snapshot: MetricsSnapshot) => MetricsSnapshot {
+  const known = new Set<string>()
+  const isKnown = ({ queue, kind }: JobSeries): boolean => {
+    const name = `${queue}\0${kind}`
+    if (known.size < seriesMax) known.add(name)
+    return known.has(name)
+  }
+  return (snapshot) => ({
+    ...snapshot,
+    jobs: snapshot.jobs.map((series) => (isKnown(series) ? series : { ...series, queue: OTHER, kind: OTHER })),
+  })
 }
 
 /** Children run the same code, and may be of the release before while it is rolled out. */

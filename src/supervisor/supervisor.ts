@@ -124,6 +124,7 @@ export class Supervisor {
       pid: host.pid,
       startedAtMs: this.#startedAtMs,
       state: this.state,
+      processesMax: this.#parts.processesMax,
       pools: this.#pools.map((pool) => pool.status()),
       commandsRefused: this.#postbox.refused,
     }
@@ -177,18 +178,18 @@ export class Supervisor {
   scale(name: string, processes: number | null, deadlineMs?: number): void {
     this.#refuseIfStopping()
     const pool = this.#pool(name)
-    pool.isPinned = processes !== null
+    const room = this.#roomFor(pool)
     if (processes === null) {
+      pool.isPinned = false
       this.#parts.runtime.logger.info({ pool: name }, 'the pool follows the autoscaler again')
+      // Nobody plans a pool whose size is fixed, or any pool while there is no autoscaler.
+      const { min, max } = pool.settings
+      this.#resize(pool, Math.min(Math.max(pool.wanted, min), max, room), 'no longer by hand')
       return
     }
-    const room = this.#parts.processesMax - this.#wantedOfOthers(pool)
-    this.#resize(
-      pool,
-      checkInteger(processes, `processes of pool ${name}`, 0, Math.max(0, room)),
-      'by hand',
-      deadlineMs,
-    )
+    const size = checkInteger(processes, `processes of pool ${name}`, 0, room)
+    pool.isPinned = true
+    this.#resize(pool, size, 'by hand', deadlineMs)
   }
 
   /** Ends one process for good; its pool is one smaller. */
@@ -273,8 +274,7 @@ export class Supervisor {
       const plan = await this.#plan.read(pool.name)
       const share = ownShare(plan, this.id, pool.settings)
       if (share === null || pool.isPinned || this.#state === 'stopping') continue
-      const room = this.#parts.processesMax - this.#wantedOfOthers(pool)
-      this.#resize(pool, Math.min(share, Math.max(0, room)), plan?.reasons?.join('; ') ?? 'as planned')
+      this.#resize(pool, Math.min(share, this.#roomFor(pool)), plan?.reasons?.join('; ') ?? 'as planned')
     }
     return FLEET_PERIOD_MS
   }
@@ -287,8 +287,9 @@ export class Supervisor {
     this.#hub.emit('scaled', { pool: pool.name, from, to, reason })
   }
 
-  #wantedOfOthers(pool: Pool): number {
-    return this.#pools.reduce((sum, other) => sum + (other === pool ? 0 : other.wanted), 0)
+  #roomFor(pool: Pool): number {
+    const others = this.#pools.reduce((sum, other) => sum + (other === pool ? 0 : other.wanted), 0)
+    return Math.max(0, this.#parts.processesMax - others)
   }
 
   #setQuiet(isQuiet: boolean, target: { readonly pool?: string; readonly child?: string }): void {
@@ -303,7 +304,7 @@ export class Supervisor {
 
   /** Answers what was done. */
   async #obey({ kind, args }: Command): Promise<string> {
-    const { pool, child, processes, deadlineMs } = args
+    const { pool, child, processes = null, deadlineMs } = args
     const target = { ...(pool !== undefined && { pool }), ...(child !== undefined && { child }) }
     const what = child ?? (pool === undefined ? 'all' : `pool ${pool}`)
     switch (kind) {
@@ -315,7 +316,7 @@ export class Supervisor {
         return `${what}: ${await this.restart(target)} restarted`
       case 'scale': {
         const from = this.#pool(pool ?? '').wanted
-        this.scale(pool ?? '', processes ?? null)
+        this.scale(pool ?? '', processes)
         return processes === null ? `${what}: follows the autoscaler` : `${what}: ${from} to ${processes} processes`
       }
       case 'stop': {

@@ -143,6 +143,21 @@ describe('hosts', () => {
     await three.vanish()
   })
 
+  test('P2 a host has room for what it says itself, not for what the leader has', async () => {
+    const { fleet, host } = await setup({ cooldown: '10s', max: 15, up: { step: 5 } })
+    const small = fleet.host('small', { processesMax: 2 })
+    const large = fleet.host('large', { processesMax: 30, pools: { mail: { queues: ['mail'], max: 30 } } })
+    for (const one of [small, large]) await one.start()
+    Object.assign(fleet.load, BURST)
+    await fleet.clock.advance('3m')
+    expect([host.wanted(), small.wanted(), large.wanted()].sort()).toEqual([2, 6, 7])
+    expect(small.wanted()).toBe(2)
+    await host.vanish()
+    await fleet.clock.advance('1m')
+    expect(await planOf(fleet)).toMatchObject({ total: 15, shares: { small: 2, large: 13 } })
+    for (const one of [small, large]) await one.vanish()
+  })
+
   test('P2 pools compete for the processes of a supervisor, and what is pinned or fixed is not theirs', async () => {
     const fleet = fakeFleet()
     const pools = {

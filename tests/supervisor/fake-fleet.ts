@@ -48,6 +48,7 @@ export interface FakeHostOptions {
   >
   readonly concurrency?: number
   readonly publishMs?: number
+  readonly processesMax?: number
 }
 
 export function fakeFleet(): FakeFleet {
@@ -125,6 +126,7 @@ export class FakeHost {
   readonly #loop: Loop
   readonly #concurrency: number
   readonly #publishMs: number
+  readonly #processesMax: number | undefined
   readonly #pools: Map<
     string,
     { readonly queues: readonly string[]; readonly min: number; readonly max: number; wanted: number }
@@ -141,6 +143,7 @@ export class FakeHost {
     this.#load = load
     this.#concurrency = options.concurrency ?? 10
     this.#publishMs = options.publishMs ?? PUBLISH_MS
+    this.#processesMax = options.processesMax
     const pools = options.pools ?? { mail: { queues: ['mail'] } }
     this.#pools = new Map(
       Object.entries(pools).map(([name, { queues, min = 1, max = 15 }]) => [name, { queues, min, max, wanted: min }]),
@@ -185,6 +188,7 @@ export class FakeHost {
       pid: 1,
       startedAtMs: 0,
       state: 'running',
+      ...(this.#processesMax !== undefined && { processesMax: this.#processesMax }),
       pools: [...this.#pools].map(([name, { queues, min, max, wanted }]) => ({
         name,
         queues,

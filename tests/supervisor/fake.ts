@@ -1,6 +1,7 @@
 // A supervisor whose processes are objects: what they are told is kept, and the test says what they do. On virtual time.
 import { memory } from '../../src/index.ts'
 import type { Backend, PoolConfig } from '../../src/index.ts'
+import type { Clock } from '../../src/runtime/clock.ts'
 import { createRuntime } from '../../src/runtime/runtime.ts'
 import type { LogFields, Logger } from '../../src/runtime/logger.ts'
 import type { Exit, Launch, LaunchEvents } from '../../src/supervisor/launch.ts'
@@ -29,9 +30,9 @@ export class FakeProcess {
   }
 
   /** Loaded, given its orders, and at work. */
-  ready(): void {
+  ready(queues?: readonly string[]): void {
     this.#events.onMessage({ kind: 'hello' })
-    this.#events.onMessage({ kind: 'ready', workerIds: [this.workerId] })
+    this.#events.onMessage({ kind: 'ready', workerIds: [this.workerId], ...(queues !== undefined && { queues }) })
   }
 
   stats(stats: Partial<ChildStats> = {}): void {
@@ -62,7 +63,11 @@ export interface FakeWorld {
   readonly processes: readonly FakeProcess[]
   /** Those that are there. */
   readonly living: () => readonly FakeProcess[]
+  /** Do those that are started become ready by themselves? */
+  readonly launching: { isWilling: boolean }
   readonly lines: readonly { readonly level: string; readonly fields: LogFields; readonly message: string }[]
+  /** Time passes and nothing happens in it: the supervisor was stopped, or its machine. */
+  readonly suspend: (ms: number) => void
   /** Moves time while every process that works tells how it is. */
   readonly pass: (ms: number) => Promise<void>
 }
@@ -87,11 +92,11 @@ export async function fakeSupervisor(options: FakeOptions = {}): Promise<FakeWor
   const lines: { level: string; fields: LogFields; message: string }[] = []
   const at = (level: string) => (fields: LogFields, message: string) => void lines.push({ level, fields, message })
   const logger: Logger = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
-  const world = { isWilling: willing }
+  const launching = { isWilling: willing }
   const launch: Launch = (label, events) => {
     const process = new FakeProcess(label, 1_000 + processes.length, events)
     processes.push(process)
-    if (world.isWilling) clock.timer(100, () => !process.isGone && process.ready())
+    if (launching.isWilling) clock.timer(100, () => !process.isGone && process.ready())
     return {
       pid: process.pid,
       send: (message) => void process.told.push(message),
@@ -101,8 +106,15 @@ export async function fakeSupervisor(options: FakeOptions = {}): Promise<FakeWor
       },
     }
   }
+  let suspendedMs = 0
+  const own: Clock = {
+    nowMs: () => clock.nowMs() + suspendedMs,
+    monoMs: () => clock.monoMs() + suspendedMs,
+    timer: (delayMs, fire) => clock.timer(delayMs, fire),
+    breathe: () => clock.breathe(),
+  }
   const supervisor = new Supervisor({
-    runtime: createRuntime({ clock, logger, random: () => 0.5 }),
+    runtime: createRuntime({ clock: own, logger, random: () => 0.5 }),
     id: 'web1',
     host: { name: 'web1', pid: 1 },
     backends: [backend],
@@ -121,7 +133,9 @@ export async function fakeSupervisor(options: FakeOptions = {}): Promise<FakeWor
     supervisor,
     processes,
     living,
+    launching,
     lines,
+    suspend: (ms) => void (suspendedMs += ms),
     async pass(ms) {
       for (let left = ms; left > 0; left -= 500) {
         for (const process of living()) if (process.kinds.includes('begin')) process.stats()

@@ -69,6 +69,25 @@ describe('fleet', () => {
     expect(seen!.pools[0]!.children).toHaveLength(20)
   })
 
+  test('P1 as many pools and processes as there may be fit into a note', async () => {
+    const { fleet } = setup()
+    const queues = Array.from({ length: 50 }, (_, index) => `${'q'.repeat(90)}${index}`)
+    const ended = Object.fromEntries(queues.map((queue) => [queue, 1_000_000]))
+    const [pool] = record('a', queues).pools
+    const pools = Array.from({ length: 50 }, (_, index) => ({
+      ...pool!,
+      ended,
+      name: `pool-${index}`,
+      children: pool!.children.slice(0, 2),
+    }))
+    await fleet.publish({ ...record('a'), pools })
+    const [seen] = await fleet.list()
+    expect(seen!.pools.map(({ children, queues: shown }) => [children.length, shown.length])).toEqual(
+      pools.map(() => [2, 2]),
+    )
+    expect(seen!.pools[0], 'a part of the sums would be wrong sums').not.toHaveProperty('ended')
+  })
+
   test('P1 a record that cannot be read is left out', async () => {
     const { fleet, notes } = setup()
     await fleet.publish(record('a'))

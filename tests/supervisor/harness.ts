@@ -1,12 +1,29 @@
 // Real supervisors: the built command line in a process of its own, which forks worker processes. What they log is read, and
 // what their jobs write down is counted.
 import { spawn } from 'node:child_process'
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeAll } from 'vitest'
 import { binPath, runNode } from '../../scripts/run-stage.ts'
 import { defineJob } from '../../src/index.ts'
-import type { AnyJob, AutoscaleOptions, PoolConfig, RunContext, SuperviseConfig, WorkOptions } from '../../src/index.ts'
+import type {
+  AlertOptions,
+  AnyJob,
+  AutoscaleOptions,
+  PoolConfig,
+  RunContext,
+  SuperviseConfig,
+  WorkOptions,
+} from '../../src/index.ts'
 import type { Address } from '../stores/place.ts'
 import { oncePerRun } from '../support/postgres-server.ts'
 import { runDirectory } from '../support/run-directory.ts'
@@ -27,6 +44,7 @@ export interface SupervisedOptions {
   readonly supervise?: SuperviseConfig
   readonly work?: WorkOptions
   readonly autoscale?: AutoscaleOptions
+  readonly alerts?: AlertOptions
   /** Of the command line. */
   readonly flags?: readonly string[]
 }
@@ -65,6 +83,7 @@ export interface SupervisedWorld {
   start(options: SupervisedOptions): Supervised
   /** A file that jobs or processes wait for. */
   put(name: string): void
+  take(name: string): void
   runs(): readonly Run[]
 }
 
@@ -90,6 +109,7 @@ function openWorld(home: string, pids: Set<number>): SupervisedWorld {
   return {
     dir,
     put: (name) => writeFileSync(join(dir, name), ''),
+    take: (name) => rmSync(join(dir, name)),
     runs: () => linesOf(join(dir, 'runs')).map(runOf),
     start({ flags = [], ...options }) {
       const { DATABASE_URL: _, MILLRACE_DATABASE_URL: __, MILLRACE_REDIS_URL: ___, ...env } = process.env

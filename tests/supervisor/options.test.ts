@@ -17,22 +17,34 @@ describe('options', () => {
         max: 15,
         memoryBytes: 512 * 1024 * 1024,
         timeoutMs: null,
+        attempts: null,
         maxJobs: Infinity,
         maxAgeMs: Infinity,
         drainMs: 60_000,
         unresponsiveMs: 60_000,
         startTimeoutMs: 60_000,
-        stableAfterMs: 10_000,
+        restart: { delayMinMs: 1_000, delayMaxMs: 60_000, stableAfterMs: 10_000, crashLoopAfter: 5 },
       },
     ])
     expect(checkSupervise()).toEqual({ drainMs: 60_000, processesMax: 20, healthCheckMs: 5_000, secret: undefined })
   })
 
   test('P1 a pool takes from `work` what it does not say itself', () => {
-    const work = { queues: ['a'], concurrency: 3, timeout: '1m' } as const
-    const [mail, rest] = checkPools({ mail: { concurrency: 5 }, rest: { queues: ['b'] } }, { ...defaults, ...work })
-    expect(mail).toMatchObject({ queues: ['a'], concurrency: 5, timeoutMs: 60_000 })
-    expect(rest).toMatchObject({ queues: ['b'], concurrency: 3 })
+    const work = { queues: ['a'], concurrency: 3, timeout: '1m', attempts: 4 } as const
+    const pools = { mail: { concurrency: 5 }, rest: { queues: ['b'], attempts: 2 } }
+    const [mail, rest] = checkPools(pools, { ...defaults, ...work })
+    expect(mail).toMatchObject({ queues: ['a'], concurrency: 5, timeoutMs: 60_000, attempts: 4 })
+    expect(rest).toMatchObject({ queues: ['b'], concurrency: 3, attempts: 2 })
+  })
+
+  test('P1 a pool may say how its processes are started again', () => {
+    const restart = { delay: '200ms', maxDelay: '2s', stableAfter: '3s', crashLoopAfter: 4 } as const
+    const terms = { delayMinMs: 200, delayMaxMs: 2_000, stableAfterMs: 3_000, crashLoopAfter: 4 }
+    expect(checkPools({ mail: { restart } }, defaults)[0]).toMatchObject({ restart: terms })
+    const slow = checkPools({ mail: { restart: { delay: '2m' } } }, defaults)[0]
+    expect(slow, 'never less than the first wait').toMatchObject({
+      restart: { delayMinMs: 120_000, delayMaxMs: 120_000 },
+    })
   })
 
   test.each<[PoolConfig['processes'], number, number]>([
@@ -58,6 +70,10 @@ describe('options', () => {
     ['cannot be the name of a pool', { 'not a name': {} }],
     ['pools.mail.memoryMb is 0', { mail: { memoryMb: 0 } }],
     ['pools.mail.maxAge is "soon"', { mail: { maxAge: 'soon' } }],
+    ['pools.mail.attempts is 0, but must be a whole number from 1 to 1000', { mail: { attempts: 0 } }],
+    ['pools.mail.restart has no option "delays": did you mean delay?', { mail: { restart: { delays: 1 } } }],
+    ['pools.mail.restart.maxDelay is "1s"', { mail: { restart: { delay: '2s', maxDelay: '1s' } } }],
+    ['pools.mail.restart.crashLoopAfter is 1', { mail: { restart: { crashLoopAfter: 1 } } }],
     ['at most 20 processes in all', { mail: { processes: 15 }, rest: { processes: 6 } }],
     ['1 to 50 pools', {}],
   ])('P1 refused: %s', (message, pools) => {

@@ -1,10 +1,15 @@
 // Pools on virtual time: restarts, recycling, rolling, scaling, health, and the plan of the autoscaler.
 import { describe, expect, test } from 'vitest'
 import type { WorkerId } from '../../src/core/job.ts'
+import type { ToChild } from '../../src/supervisor/messages.ts'
 import { PLAN_SPACE } from '../../src/supervisor/scaling-plan.ts'
 import { fakeSupervisor } from './fake.ts'
 
 const MB = 1024 * 1024
+
+function isDrain(message: ToChild | undefined, deadlineMs: number): boolean {
+  return message?.kind === 'drain' && message.deadlineMs === deadlineMs
+}
 
 describe('pools', () => {
   test('P1 a pool starts with the least and is kept at its size', async () => {
@@ -69,6 +74,32 @@ describe('pools', () => {
     expect(processes).toHaveLength(9)
   })
 
+  test('P1 successors that do not start are tried at longer and longer intervals, and are one crash loop until one works', async () => {
+    const { supervisor, pass, processes, clock, launching } = await fakeSupervisor({
+      pools: { mail: { processes: 1, maxAge: '20s' } },
+    })
+    const told: string[] = []
+    supervisor.on('crash-loop', ({ pool }) => told.push(pool))
+    supervisor.on('crash-loop-over', ({ pool }) => told.push(`${pool} over`))
+    await supervisor.start()
+    await pass(16_000)
+    launching.isWilling = false
+    const beganMs = clock.monoMs()
+    for (let second = 0; second < 240; second++) {
+      for (const process of processes.slice(1)) process.exit({ code: 1 })
+      await pass(500)
+    }
+    const tries = processes.length - 1
+    expect([tries, clock.monoMs() - beganMs], 'at once, then after 1, 2, 4 … 60 s').toEqual([8, 120_000])
+    expect(processes[0]!.isGone, 'the old one works on').toBe(false)
+    expect(told).toEqual(['mail'])
+    expect(supervisor.status().pools[0]!.state).toBe('crash-loop')
+    launching.isWilling = true
+    await pass(65_000)
+    expect(processes[0]!.kinds).toContain('drain')
+    expect(told).toEqual(['mail', 'mail over'])
+  })
+
   test('P1 a process over its memory drains first, and its place is filled when it has gone', async () => {
     const { supervisor, pass, living, processes, clock } = await fakeSupervisor({
       pools: { mail: { processes: 2, memoryMb: 100 } },
@@ -128,6 +159,36 @@ describe('pools', () => {
     ).toEqual([1_003, 1_004, 1_005])
   })
 
+  test('P1 a rolling restart does not wait for those who drain for other reasons', async () => {
+    const { supervisor, pass, processes, clock } = await fakeSupervisor({
+      pools: { mail: { processes: { min: 1, max: 3 } } },
+    })
+    await supervisor.start()
+    supervisor.scale('mail', 3)
+    await pass(1_000)
+    supervisor.scale('mail', 2)
+    expect(processes.filter(({ kinds }) => kinds.includes('drain'))).toHaveLength(1)
+    const rolling = supervisor.restart()
+    for (let no = 0; no < 2; no++) {
+      await clock.advance(150)
+      const old = processes.slice(0, 3).find(({ isGone, told }) => !isGone && isDrain(told.at(-1), 58_000))
+      old?.exit()
+    }
+    expect(await rolling).toBe(2)
+  })
+
+  test('P1 a supervisor that was suspended itself blames nobody for it, nor those who were about to start', async () => {
+    const { supervisor, pass, processes, living, clock, launching, suspend } = await fakeSupervisor()
+    await supervisor.start()
+    await pass(1_000)
+    launching.isWilling = false
+    supervisor.scale('mail', 3)
+    suspend(120_000)
+    await clock.advance(1_000)
+    expect(processes.flatMap(({ signals }) => signals)).toEqual([])
+    expect(living()).toHaveLength(3)
+  })
+
   test('P1 a silent process is unhealthy, then ended and replaced', async () => {
     const { supervisor, pass, living, processes, clock } = await fakeSupervisor({ pools: { mail: { processes: 1 } } })
     await supervisor.start()
@@ -161,6 +222,8 @@ describe('pools', () => {
     expect(processes[3]!.told.at(-1)).toEqual({ kind: 'drain', deadlineMs: null })
     expect(supervisor.status().pools[0]).toMatchObject({ wanted: 3, pinned: true })
     expect(() => supervisor.scale('mail', 5)).toThrow('a whole number from 0 to 4')
+    expect(() => supervisor.scale('rest', 3)).toThrow('a whole number from 0 to 2')
+    expect(supervisor.status().pools[1], 'what is refused changes nothing').toMatchObject({ wanted: 1, pinned: false })
     expect(() => supervisor.scale('post', 5)).toThrow('there is no pool "post" here; there are: mail, rest')
   })
 
@@ -194,6 +257,42 @@ describe('pools', () => {
     await backend.notes.put({ space: PLAN_SPACE, key: 'mail', value: 'null' })
     await pass(3_000)
     expect(wanted()).toBe(2)
+  })
+
+  test('P1 a size by hand is given up with `auto`, also where nobody plans', async () => {
+    const { supervisor, pass } = await fakeSupervisor({
+      pools: { fixed: { processes: 2 }, range: { processes: { min: 1, max: 3 } } },
+    })
+    const sizes = () => supervisor.status().pools.map(({ wanted }) => wanted)
+    await supervisor.start()
+    supervisor.scale('fixed', 5)
+    supervisor.scale('range', 0)
+    expect(sizes()).toEqual([5, 0])
+    supervisor.scale('fixed', null)
+    supervisor.scale('range', null)
+    await pass(5_000)
+    expect(sizes()).toEqual([2, 1])
+  })
+
+  test('P1 orders say what the pool says; queues and runs that ended are told by the processes', async () => {
+    const { supervisor, pass, living, clock } = await fakeSupervisor({
+      pools: { mail: { processes: 2, concurrency: 3, timeout: '1m', attempts: 2 } },
+    })
+    await supervisor.start()
+    await pass(1_000)
+    const [first, second] = living()
+    expect(first!.told[0]).toMatchObject({
+      kind: 'begin',
+      orders: { queues: null, concurrency: 3, timeoutMs: 60_000, attempts: 2 },
+    })
+    first!.ready(['b', 'a'])
+    first!.stats({ processed: 5, ended: { a: 3, b: 2 } })
+    second!.stats({ processed: 1, ended: { b: 1 } })
+    const pool = () => supervisor.status().pools[0]!
+    expect(pool()).toMatchObject({ queues: ['a', 'b'], ended: { a: 3, b: 3 } })
+    first!.die()
+    await clock.advance(10)
+    expect(pool().ended, 'it does not fall').toEqual({ a: 3, b: 3 })
   })
 
   test('P1 a plan of yesterday is not followed', async () => {

@@ -2,6 +2,8 @@
 // elsewhere. On PostgreSQL; what is promised on every store is in tests/stores/supervised.ts.
 import { describe, expect, test } from 'vitest'
 import type { SupervisorRecord } from '../../src/index.ts'
+import { verifyWebhook } from '../../src/index.ts'
+import { httpReceiver } from '../alerts/receivers.ts'
 import { start } from '../cli/harness.ts'
 import { usePostgres } from '../postgres/features/support.ts'
 import { untilEmpty } from '../stores/supervised.ts'
@@ -79,6 +81,45 @@ describe('supervised processes', { timeout: 60_000 }, () => {
     expect(loops()).toHaveLength(1)
   })
 
+  test('P1 a crash loop is told to a webhook once, and its end once, whatever happens in between', async () => {
+    await using at = await place()
+    const mill = await at.process(JOBS)
+    const hook = await httpReceiver()
+    const here = world()
+    here.put('crash')
+    const restart = { delay: '100ms', maxDelay: '500ms', stableAfter: '3s', crashLoopAfter: 3 } as const
+    const one = here.start({
+      address: at.address,
+      pools: { mixed: { processes: 1, restart } },
+      alerts: {
+        every: '1s',
+        rules: { 'crash-loop': { recover: '1s' } },
+        sinks: { hook: { type: 'webhook', url: `${hook.url}/alerts`, secret: SECRET, allowPrivate: true } },
+      },
+    })
+    const told = () => hook.received.filter(({ json }) => json['rule'] === 'crash-loop')
+    await until('the alert', () => told().length > 0, { withinMs: 30_000 })
+    const deaths = () => one.said('worker process ended unasked').length
+    const before = deaths()
+    await until('more of them to die', () => deaths() >= before + 3, { withinMs: 30_000 })
+    expect(told()).toHaveLength(1)
+    const { text, headers, json } = told()[0]!
+    expect(json).toMatchObject({ kind: 'firing', severity: 'critical', name: expect.stringMatching(/\/mixed$/) })
+    expect(verifyWebhook({ secret: SECRET, body: text, headers })).toBe('ok')
+
+    here.take('crash')
+    await until('its end', () => told().length > 1, { withinMs: 30_000 })
+    expect(told().map(({ json: { kind, incident } }) => [kind, incident])).toEqual([
+      ['firing', json['incident']],
+      ['recovered', json['incident']],
+    ])
+    await (await mill.enqueue('plain', 1)).result()
+    expect(one.said('crash loop is over')).toHaveLength(1)
+    one.signal('SIGTERM')
+    expect(await one.exit).toBe(0)
+    expect(told()).toHaveLength(2)
+  })
+
   test('P1 a rolling restart under load loses nothing and keeps at least 70 % of the throughput', async () => {
     await using at = await place()
     const mill = await at.process(JOBS)
@@ -108,7 +149,8 @@ describe('supervised processes', { timeout: 60_000 }, () => {
     isEnough = true
     await feeding
     await until('the old ones to be gone', () => before.every((pid) => !isRunning(pid)))
-    expect(one.workers().filter((pid) => before.includes(pid))).toEqual([])
+    // The supervisor says so a moment after the system knows.
+    await until('the supervisor to know', () => one.workers().every((pid) => !before.includes(pid)))
     const usual = countIn(beganMs + 250, rolledMs) / (rolledMs - beganMs - 250)
     const rolling = countIn(rolledMs, endMs) / (endMs - rolledMs)
     process.stdout.write(

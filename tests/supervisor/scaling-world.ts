@@ -152,7 +152,7 @@ class Pool {
           return { id, ended, running: own.length, concurrency, state }
         })
     const nowMs = second * 1_000
-    const { rates, metrics } = observe(this.#rates, { atMs: nowMs, queues, workers })
+    const { rates, metrics } = observe(this.#rates, { atMs: nowMs, queues, workers, ended: null })
     this.#rates = rates
     const from = this.#wanted
     const decisions = queues.map(({ name: queue }) => {

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { createMillrace, defineJob, memory } from '../../src/index.ts'
 import type { MetricsSnapshot } from '../../src/observability/registry.ts'
 import type { SupervisorListener } from '../../src/supervisor/events.ts'
+import { createMetrics } from '../../src/observability/registry.ts'
 import { metricsTextOf } from '../../src/supervisor/seeing.ts'
 
 const job = defineJob({ name: 'mail', run: () => undefined })
@@ -37,4 +38,25 @@ test('O1 metrics of a supervisor are the sums of its processes, and do not fall 
   exited({ metrics: undefined } as Parameters<typeof exited>[0])
   exited({ metrics: { jobs: 'many' } } as unknown as Parameters<typeof exited>[0])
   expect(await completed()).toBe(5)
+})
+
+test('O1 of more kinds than have a place the first keep theirs: no counter falls when others become more active', async () => {
+  await using mill = await createMillrace({ jobs: [job], backend: memory(), metrics: { history: false } })
+  const child = createMetrics()
+  const count = (kind: string, times: number): void => {
+    for (let no = 0; no < times; no += 1) child.jobs.enqueued('q', kind, false)
+  }
+  const living = { metrics: () => [{ child: '1', pool: 'p', metrics: child.snapshot() }], on: () => () => undefined }
+  const text = metricsTextOf(mill, living, 2)
+  const enqueued = async (kind: string): Promise<number> => {
+    const queue = kind === 'other' ? 'other' : 'q'
+    const line = new RegExp(`^millrace_jobs_enqueued_total\\{queue="${queue}",kind="${kind}"\\} (\\d+)$`, 'm')
+    return Number(line.exec(await text())?.[1] ?? 0)
+  }
+  for (const kind of ['a', 'b', 'c']) count(kind, 5)
+  expect([await enqueued('a'), await enqueued('b'), await enqueued('c'), await enqueued('other')]).toEqual([5, 5, 0, 5])
+  count('c', 100)
+  expect([await enqueued('a'), await enqueued('b'), await enqueued('c'), await enqueued('other')]).toEqual([
+    5, 5, 0, 105,
+  ])
 })
