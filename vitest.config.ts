@@ -1,8 +1,37 @@
-import { defineConfig } from 'vitest/config'
+// Projects are what can be run apart: `npx vitest run --project chaos`. Without a name all of them run.
+import { configDefaults, defineConfig } from 'vitest/config'
+
+/** Faults under load take both cores: nothing that measures time runs beside them. */
+const CHAOS = ['tests/chaos/**/*.test.ts']
+
+/** Real processes that are killed and counted: what they promise is in seconds, so each has the machine for itself. */
+const PROCESSES = [
+  'tests/supervisor/postgres.test.ts',
+  'tests/supervisor/redis.test.ts',
+  'tests/supervisor/hybrid.test.ts',
+  'tests/supervisor/processes.test.ts',
+  'tests/supervisor/autoscale-processes.test.ts',
+]
+
+/**
+ * What changes the process it runs in: once AsyncLocalStorage was used, promises are several times as slow on Node 20.
+ * Each of these has a process of its own; all others share two, because loading the project anew takes longer than most tests.
+ */
+const APART = [
+  'tests/simulation/**/*.test.ts',
+  'tests/testing-kit/**/*.test.ts',
+  'tests/types/**/*.test.ts',
+  'tests/docs.test.ts',
+  'tests/embedded/**/*.test.ts',
+  'tests/transactions/**/*.test.ts',
+  'tests/features/tracing.test.ts',
+  'tests/**/features/metrics.test.ts',
+]
+
+const ALL = ['src/**/*.test.ts', 'tests/**/*.test.ts']
 
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'tests/**/*.test.ts'],
     // The servers that test files share live in a directory that is removed at the end.
     globalSetup: ['tests/support/global-setup.ts'],
     pool: 'forks',
@@ -10,5 +39,18 @@ export default defineConfig({
     testTimeout: 20_000,
     // The first file that asks for a server waits until it is made.
     hookTimeout: 60_000,
+    projects: [
+      project('shared', ALL, {
+        isolate: false,
+        exclude: [...configDefaults.exclude, ...CHAOS, ...PROCESSES, ...APART],
+      }),
+      project('apart', APART),
+      project('chaos', CHAOS),
+      project('processes', PROCESSES),
+    ],
   },
 })
+
+function project(name: string, include: string[], more: { isolate?: boolean; exclude?: string[] } = {}) {
+  return { extends: true as const, test: { name, include, ...more } }
+}

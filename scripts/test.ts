@@ -1,7 +1,7 @@
 // `npm test`: every check of the project in one command, each stage with its time. All stages run even if
 // one fails; the last line counts them together with the tests: `N passed, N failed`.
 // Arguments go to Vitest: `npm test -- src/core` or `npm test -- -t 'a stale worker'`.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -14,24 +14,7 @@ const TOOL_TIMEOUT_MS = 3 * MINUTE_MS
 const TESTS_TIMEOUT_MS = 15 * MINUTE_MS
 
 /** What the first pass has seen on version 18 only. Of the hybrid what is about its SQL; `ledger.test.ts` asks for both by itself. */
-const ON_OLDEST_POSTGRES = [
-  'tests/postgres',
-  'tests/transactions',
-  'tests/model/postgres.test.ts',
-  'tests/hybrid/ledger-',
-]
-
-/** Real processes that are killed and counted: what they promise is in seconds, so each has the machine for itself. */
-const ALONE = [
-  'tests/supervisor/postgres.test.ts',
-  'tests/supervisor/redis.test.ts',
-  'tests/supervisor/hybrid.test.ts',
-  'tests/supervisor/processes.test.ts',
-  'tests/supervisor/autoscale-processes.test.ts',
-]
-const CHAOS = 'tests/chaos/**'
-/** Dead links, processes and what is above the backend are the same on every version. */
-const ON_ANY_POSTGRES = ['tests/postgres/faults/**', 'tests/postgres/features/**']
+const ON_OLDEST_POSTGRES = ['tests/transactions', 'tests/model/postgres.test.ts', 'tests/hybrid/ledger-']
 
 interface Count {
   readonly passed: number
@@ -59,18 +42,12 @@ async function main(vitestArgs: readonly string[]): Promise<void> {
   if (vitestArgs.length > 0) {
     await stage('tests', () => vitest(vitestArgs, join(sandbox, 'vitest.json')))
   } else {
-    // Faults under load take both cores: nothing that measures time runs beside them.
-    await stage('tests', () =>
-      vitest(
-        [CHAOS, ...ALONE].flatMap((path) => ['--exclude', path]),
-        join(sandbox, 'vitest.json'),
-      ),
-    )
-    await stage('chaos', () => vitest(['tests/chaos'], join(sandbox, 'vitest-chaos.json')))
-    await stage('processes', () => vitest(['--no-file-parallelism', ...ALONE], join(sandbox, 'vitest-alone.json')))
-    const env = { TEST_POSTGRES: '15' }
-    const oldest = [...ON_OLDEST_POSTGRES, ...ON_ANY_POSTGRES.flatMap((path) => ['--exclude', path])]
-    await stage('PostgreSQL 15', () => vitest(oldest, join(sandbox, 'vitest-15.json'), env))
+    await stage('tests', () => vitest(['--project', 'shared', '--project', 'apart'], join(sandbox, 'vitest.json')))
+    await stage('chaos', () => vitest(['--project', 'chaos'], join(sandbox, 'vitest-chaos.json')))
+    const alone = ['--project', 'processes', '--no-file-parallelism']
+    await stage('processes', () => vitest(alone, join(sandbox, 'vitest-processes.json')))
+    const oldest = ['--project', 'shared', '--project', 'apart', ...ON_OLDEST_POSTGRES, ...filesIn('tests/postgres')]
+    await stage('PostgreSQL 15', () => vitest(oldest, join(sandbox, 'vitest-15.json'), { TEST_POSTGRES: '15' }))
   }
 
   console.log(`\n${lines.join('\n')}\n`)
@@ -93,6 +70,11 @@ async function stage(name: string, run: () => Promise<Count>): Promise<boolean> 
   total.passed += passed
   total.failed += failed
   return failed === 0
+}
+
+/** Not those of its folders: dead links, processes and what is above the backend are the same on every version. */
+function filesIn(folder: string): readonly string[] {
+  return readdirSync(join(root, folder)).flatMap((name) => (name.endsWith('.test.ts') ? [`${folder}/${name}`] : []))
 }
 
 async function tool(packageName: string, args: readonly string[]): Promise<Count> {

@@ -55,7 +55,21 @@ describe('source', () => {
   })
 })
 
+/** Each of their test files has a process of its own: vitest.config.ts. */
+const OWN_PROCESS = ['tests/chaos/', 'tests/embedded/']
+
 describe('tests', () => {
+  test('hooks are set by a test file: what it imports is loaded once for many', () => {
+    const helpers = testFiles.filter(
+      (path) => !path.endsWith('.test.ts') && !OWN_PROCESS.some((dir) => path.startsWith(dir)),
+    )
+    const hooks = /^(const .* = use[A-Z]\w*\(|use[A-Z]\w*\(|(before|after)(All|Each)\(|vi\.)/gm
+    const early = helpers.flatMap((path) =>
+      [...readText(path).matchAll(hooks)].map(({ index }) => `${path}:${lineAt(readText(path), index)}`),
+    )
+    expect(early.map((place) => `${place} runs for the first file only: put it into a function`)).toEqual([])
+  })
+
   test.each(BACKENDS)('every feature that $name promises has a test with its id', ({ name, tests }) => {
     const own = testFiles.filter((path) => tests.some((start) => path.startsWith(start)))
     const titles = own.flatMap((path) => testTitles(parse(path)))

@@ -144,7 +144,8 @@ export async function setup(config: Partial<MillraceConfig> = {}): Promise<Setup
 
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-cli-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  // A server of its own is stopped a moment after its last user, by a process that nobody waits for.
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 }))
   return folder
 }
 

@@ -5,10 +5,11 @@ import { useProcesses } from '../postgres/faults/processes.ts'
 import { until } from '../postgres/faults/until.ts'
 import type { OpenPlace } from './place.ts'
 
-const processes = useProcesses()
 const jobs = createJobs({ onRun: () => undefined, held: () => Promise.resolve() })
 
 export function poison(place: OpenPlace): void {
+  const processes = useProcesses()
+
   test(
     'D8 a job that kills its process runs alone and then fails as poison; no neighbour does',
     { timeout: 60_000 },

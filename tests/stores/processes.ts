@@ -6,10 +6,11 @@ import { useProcesses } from '../postgres/faults/processes.ts'
 import { until } from '../postgres/faults/until.ts'
 import type { OpenPlace } from './place.ts'
 
-const processes = useProcesses()
 const jobs = createJobs({ onRun: () => undefined, held: () => Promise.resolve() })
 
 export function inProcesses(place: OpenPlace): void {
+  const processes = useProcesses()
+
   test('D2 a worker whose loop is blocked for two ttls keeps its job through its heartbeat thread', async () => {
     await using at = await place()
     const mill = await at.process(jobs)

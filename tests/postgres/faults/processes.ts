@@ -16,7 +16,7 @@ export interface FaultProcesses {
   readonly files: Books
 }
 
-/** Call it at the top of a test file. Whatever is still running after a test is killed. */
+/** Call it at the top of a test file, or in a function that one calls there. Whatever is still running after a test is killed. */
 export function useProcesses(): FaultProcesses {
   let folder = ''
   const running: FaultProcess[] = []
