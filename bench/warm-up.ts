@@ -1,5 +1,5 @@
-// What comes before the clocks: a small backlog is worked off by a crew, and then as much as it can do in a second or two, so
-// that neither a process nor the store is new and the compiler of the runtime has done what it does. On the
+// What comes before the clocks: a small backlog is worked off by a crew, and then more until it has worked for a second and a
+// half, so that neither a process nor the store is new and the compiler of the runtime has done what it does. On the
 // hybrid a worker is also who opens the way through Redis: without one having been there producers leave every job to PostgreSQL.
 import { setTimeout as pause } from 'node:timers/promises'
 import { fill } from './backlog.ts'
@@ -12,11 +12,19 @@ import type { Stage } from './scenario.ts'
 const JOBS_MAX = 2000
 /** Of each round. Who is slower than that cannot be measured. */
 const ROUND_MAX_MS = 15_000
-/** The second round is what the rate of the first makes of this time, for each process of the crew. */
-const SECOND_ROUND_S = 1.5
+/**
+ * How long the crew works after the first backlog. Each round is what the rate of the one before makes of the rest of this
+ * time; the first rates of whoever is fast are a fraction of the last, so there are several.
+ */
+const WORK_S = 1.5
+const ROUNDS_MAX = 4
+/** Rounds of less than this share of the time say nothing new. */
+const WORK_SHARE_MIN = 0.8
 /** What a producer rehearses with may be many times what the crew does meanwhile: one who is fast at one and slow at the other. */
 const REHEARSAL_MAX_MS = 120_000
-const SECOND_ROUND_MAX = 30_000
+/** For each process of the crew. */
+const ROUND_JOBS_MAX = 60_000
+const REHEARSAL_JOBS_MAX = 30_000
 const CONCURRENCY = 100
 /** A few of the first may still have gone to PostgreSQL. */
 const SHARE_MIN = 0.9
@@ -27,14 +35,22 @@ const LEARN_MS = 10
 export async function warmUp(stage: Stage, crew: Crew, jobs: number): Promise<number> {
   const first = Math.min(JOBS_MAX, jobs)
   await fill(stage, first)
-  const perS = first / ((await workOff(stage, crew, first)) / 1000)
+  let perMs = first / (await workOff(stage, crew, first))
   await crew.stop()
-  const learning = stage.system.dispatch === undefined ? 0 : await learnTheWay(stage)
-  const { processes } = crew
-  const second = Math.min(Math.ceil(perS * SECOND_ROUND_S * processes), SECOND_ROUND_MAX * processes, jobs)
-  await fill(stage, second)
-  await workOff(stage, crew, first + learning + second)
-  return first + learning + second
+  let done = first + (stage.system.dispatch === undefined ? 0 : await learnTheWay(stage))
+  const enoughMs = WORK_S * 1000
+  let workedMs = 0
+  for (let round = 0; round < ROUNDS_MAX && workedMs < WORK_SHARE_MIN * enoughMs; round += 1) {
+    if (round > 0) await crew.stop()
+    const wanted = Math.ceil(perMs * (enoughMs - workedMs))
+    const count = Math.min(wanted, ROUND_JOBS_MAX * crew.processes, jobs)
+    await fill(stage, count)
+    done += count
+    const ms = await workOff(stage, crew, done)
+    perMs = count / ms
+    workedMs += ms
+  }
+  return done
 }
 
 /** How many milliseconds it took. */
@@ -79,7 +95,7 @@ export async function warmUpProducers(
   const handled = await warmUp(stage, crew, jobs)
   if (rehearse !== undefined) {
     const clocks = await startClocks({ stage, crew, isWorkHere: false })
-    const added = await rehearse(Math.min(2 * handled, SECOND_ROUND_MAX, jobs), SECOND_ROUND_S * 1000)
+    const added = await rehearse(Math.min(2 * handled, REHEARSAL_JOBS_MAX, jobs), WORK_S * 1000)
     await finish(stage, crew, clocks, handled + added, REHEARSAL_MAX_MS)
   }
   await crew.stop()

@@ -56,6 +56,31 @@ test('the gate is shut until the epoch is adopted, and open for that epoch alone
   expect([inFlight.mayStart(0, 1), inFlight.mayStart(0, 2)]).toEqual([true, false])
 })
 
+test('a keeper that follows another does not shut a gate that is open for the same epochs', async () => {
+  const { inFlight, state, keeper } = place()
+  const first = keeper()
+  await beat(first)
+  first.rest()
+  const second = keeper()
+  await beat(second)
+  expect([state.adoptions, inFlight.mayStart(0, 1)]).toEqual([1, true])
+  state.epoch = 2
+  await beat(second)
+  expect([state.adoptions, inFlight.mayStart(0, 1), inFlight.mayStart(0, 2)]).toEqual([2, false, true])
+})
+
+test('a keeper that follows one whose adoption is not known to have come about adopts by itself', async () => {
+  const { inFlight, state, keeper } = place()
+  state.isReachable = false
+  const first = keeper()
+  await beat(first)
+  first.rest()
+  expect([state.adoptions, inFlight.mayStart(0, 1)]).toEqual([1, false])
+  state.isReachable = true
+  await beat(keeper())
+  expect([state.adoptions, inFlight.mayStart(0, 1)]).toEqual([2, true])
+})
+
 test('a keeper that has seen less does not open the gate for an older epoch again', async () => {
   const { clock, inFlight, state, keeper } = place()
   const [older, newer] = [keeper(), keeper()]

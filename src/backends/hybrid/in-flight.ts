@@ -206,6 +206,15 @@ export class InFlightView {
     return this.#parts.counters[0]!
   }
 
+  /** The gate is open, for this state of the ledger and these epochs, by position of the queue. */
+  isOpenFor(counter: number, epochs: readonly number[]): boolean {
+    const { header, adopted, counters } = this.#parts
+    const generation = Atomics.load(header, GATE)
+    if (generation % 2 !== 0) return false
+    const isSame = counters[0] === counter && epochs.every((epoch, index) => adopted[index] === epoch)
+    return isSame && Atomics.load(header, GATE) === generation
+  }
+
   failing(): readonly string[] {
     return this.queues.filter((_, index) => Atomics.load(this.#parts.failing, index) === 1)
   }

@@ -143,6 +143,12 @@ export class Keeper {
       this.#adopted = epoch
       return
     }
+    const epochs = this.#inFlight.queues.map((queue) => rows.find((row) => row.queue === queue)?.epoch ?? 0)
+    // So has whoever kept it before: with the gate shut a busy worker would take nothing, for what PostgreSQL knows already.
+    if (this.#inFlight.isOpenFor(epoch, epochs)) {
+      this.#adopted = epoch
+      return
+    }
     const generation = this.#inFlight.close()
     const refs = isPlanted('hybrid-adopt-without-marks') ? [] : this.#inFlight.list(monoMs())
     const lost = await ledger.adopt(worker, epoch, refs).catch(() => undefined)
@@ -154,7 +160,6 @@ export class Keeper {
     this.#inFlight.noteMarked(refs)
     this.#lose(lost)
     if (this.#target !== target) return
-    const epochs = this.#inFlight.queues.map((queue) => rows.find((row) => row.queue === queue)?.epoch ?? 0)
     // Shut again meanwhile, by whoever keeps the session beside this one: adopted once more.
     if (this.#inFlight.open(generation, epoch, epochs)) this.#adopted = epoch
   }
