@@ -42,7 +42,7 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
     name: 'postgres-crash',
     says: 'PostgreSQL is stopped at once, as by a crash, and recovers from its log',
     backends: ON_POSTGRES,
-    peers: 'usual',
+    peers: 'full',
     async strike({ servers }) {
       const atMs = Date.now()
       await servers.postgres.restart('immediate')

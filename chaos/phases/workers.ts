@@ -60,7 +60,7 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     name: 'kill-worker-short-ttl',
     says: 'the same with a ttl of 5 s, or what comes nearest to one',
     backends: EVERYWHERE,
-    peers: 'usual',
+    peers: 'full',
     strike: killOne,
     interrupts: true,
     promise: { recoveryMaxS: 6 },
@@ -90,7 +90,7 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     name: 'worker-stopped',
     says: 'one of two workers is stopped for two ttls (SIGSTOP) and goes on: what it reports then comes too late',
     backends: EVERYWHERE,
-    peers: 'usual',
+    peers: 'full',
     async strike({ workers, ...stage }, { ttlMs }) {
       const victim = workers[1]!
       await busy(stage, victim.pid)

@@ -3,4 +3,5 @@
 import { defineConfig } from 'vitest/config'
 import base from '../../vitest.config.ts'
 
-export default defineConfig({ ...base, test: { ...base.test, include: ['tests/chaos/peers.check.ts'] } })
+const peers = { extends: true as const, test: { name: 'peers', include: ['tests/chaos/peers.check.ts'] } }
+export default defineConfig({ ...base, test: { ...base.test, projects: [peers] } })
