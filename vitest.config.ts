@@ -26,6 +26,7 @@ const APART = [
   'tests/transactions/**/*.test.ts',
   'tests/features/tracing.test.ts',
   'tests/**/features/metrics.test.ts',
+  'tests/hybrid/features/stores.test.ts',
 ]
 
 const ALL = ['src/**/*.test.ts', 'tests/**/*.test.ts']

@@ -52,7 +52,7 @@ export function withoutFailures(journal: Journal): Journal {
 
 /** Why a file cannot be gone on with here; empty if it can. */
 export function differencesOf(then: About, now: About): readonly string[] {
-  const parts = ['machine', 'node', 'versions', 'durability', 'settings', 'notes'] as const
+  const parts = ['machine', 'node', 'versions', 'durability', 'settings', 'notes', 'method'] as const
   return parts.flatMap((part) => {
     const [before, today] = [JSON.stringify(then[part]), JSON.stringify(now[part])]
     return before === today ? [] : [`${part} was ${before} and is now ${today}`]

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { cpus, platform, release, totalmem } from 'node:os'
 import { BACKENDS } from './backends.ts'
 import { SYSTEMS } from './catalogue.ts'
+import { METHOD } from './method.ts'
 import type { Peers } from './peers.ts'
 import type { Cell } from './plan.ts'
 import type { BenchServer } from './postgres.ts'
@@ -31,6 +32,8 @@ export interface About {
   readonly settings: Readonly<Record<string, string>>
   /** About the whole run. */
   readonly notes: readonly string[]
+  /** How it was measured. */
+  readonly method: readonly string[]
 }
 
 export interface Report extends About {
@@ -86,6 +89,7 @@ export function aboutOf(cells: readonly Cell[], equipment: Equipment): About {
     versions: versionsOf(cells, equipment),
     durability: bySystem(({ backend }) => durabilityOf(backend)),
     settings: bySystem(({ system }) => SYSTEMS[system]?.settings ?? 'unknown'),
+    method: METHOD,
     notes: [equipment.postgres, equipment.redis].flatMap((server) => server?.notes ?? []),
   }
 }

@@ -97,31 +97,38 @@ export function judge(evidence: Evidence): Cell {
     quits: quits.length,
     seconds: evidence.seconds,
   }
+  // Ours must not. Some peers do by design, and somebody has started them again: of them it is told.
+  const ended = quits.map(({ words }) => `a process ended by itself: ${words}`)
   const broken = [
     ...brokenAlways(measured, scenario),
     ...(scenario.interrupts && restarts.interrupted === 0 ? ['the fault interrupted nothing'] : []),
     ...(isOurs ? brokenPledges(measured, evidence, restarts.lastMs !== null) : []),
     ...(side?.batches.length === 0 ? ['no batch was counted'] : []),
     ...unfailed(evidence),
-    ...lostForNothing(delivery.lostOfKept(lostAll, struck.kept).length),
-    ...(isOurs ? (struck.flaws ?? []) : []),
+    ...(given === undefined ? [] : forNothing(delivery.lostForNothing(lostAll, books, struck).length)),
     ...(findings?.broken ?? []),
-    ...quits.map(({ words }) => `a process ended by itself: ${words}`),
+    ...(isOurs ? [...(struck.flaws ?? []), ...ended] : []),
   ]
-  const notes = [...broken, ...(given !== undefined && measured.lost > 0 ? [`contract: ${given}`] : [])]
+  const notes = [
+    ...broken,
+    ...(isOurs ? [] : ended),
+    ...(given !== undefined && measured.lost > 0 ? [`contract: ${given}`] : []),
+  ]
   const figures = findings === undefined ? {} : { figures: findings.figures }
   return { ...measured, ...figures, ok: broken.length === 0, note: notes.join('; ') }
 }
 
-function lostForNothing(count: number): readonly string[] {
-  return count === 0 ? [] : [`${count} lost although the store had them`]
+function forNothing(count: number): readonly string[] {
+  return count === 0 ? [] : [`${count} lost although the store had them or was back`]
 }
 
 type Measured = Omit<Cell, 'ok' | 'note'>
 
-/** Where the store forgot who had what, everybody was robbed. */
-function forgetful({ struck: { forgot }, workers }: Evidence): readonly Robbed[] {
-  return forgot === undefined ? [] : workers.map((pid) => ({ pid, ...forgot }))
+/** Where the store forgot who had what, everybody was robbed, of what was there before it came back. */
+function forgetful({ struck: { forgot, backMs }, workers, books }: Evidence): readonly Robbed[] {
+  if (forgot === undefined) return []
+  const ids = delivery.askedUntil(books, backMs)
+  return workers.map((pid) => ({ pid, ...forgot, ids }))
 }
 
 function brokenAlways(cell: Measured, { mayLose }: Scenario): readonly string[] {
@@ -149,7 +156,7 @@ function brokenPledges(
   const ratioMin = (typeof promise.ratioMin === 'object' ? promise.ratioMin[cell.backend] : promise.ratioMin) ?? 0
   const usualMaxS = isRestart ? (ttlMs ?? DEFAULTS.workerTtlMs) / 1000 + RESTART_MAX_S : FIRST_START_MAX_S
   const recoveryMaxS = promise.recoveryMaxS ?? usualMaxS
-  const isLate = ratePerS > 0 && (cell.recoverySeconds ?? Infinity) > recoveryMaxS
+  const isLate = (ratePerS > 0 || isRestart) && (cell.recoverySeconds ?? Infinity) > recoveryMaxS
   const isUnsteady = steady !== undefined && (cell.steadySeconds ?? Infinity) > steady.withinS
   return [
     ...(isLate ? [`recovery took more than ${recoveryMaxS} s`] : []),

@@ -40,7 +40,7 @@ async function run({ turns, pace, json, isResumed }: Extract<Command, { kind: 'r
     if (differences.length > 0) throw new Error(`${json} cannot be gone on with here: ${differences.join('; ')}`)
     let report = old === undefined ? fresh : goneOnWith(old, fresh)
     const known = new Set(report.cells.map(keyOf))
-    const left = turns.filter((turn) => !known.has(keyOf(named(turn))))
+    const left = turns.filter((turn) => !known.has(keyOf(named(turn))) && isPlayable(turn))
     console.log(HEAD)
     for (const [index, turn] of left.entries()) {
       const { scenario, backend } = turn
@@ -59,6 +59,12 @@ async function run({ turns, pace, json, isResumed }: Extract<Command, { kind: 'r
   } finally {
     await servers.close()
   }
+}
+
+function isPlayable(turn: Turn): boolean {
+  const why = turn.scenario.isMissing?.()
+  if (why !== undefined) process.stderr.write(`${keyOf(named(turn))} is not played: ${why}\n`)
+  return why === undefined
 }
 
 function named({ scenario, system, backend }: Turn): Pick<Cell, 'scenario' | 'system' | 'backend'> {

@@ -4,7 +4,7 @@ import { hasCaughtUp } from './checks/side.ts'
 import type { Cell } from './cell.ts'
 import { judge } from './judge.ts'
 import type { OwnStores } from './own-stores.ts'
-import { wait } from './scenario.ts'
+import { DRAIN_MAX_MS, wait } from './scenario.ts'
 import type { Scenario, Times } from './scenario.ts'
 import type { Servers } from './servers.ts'
 import { openStage } from './stage.ts'
@@ -24,10 +24,6 @@ export interface PlayOptions {
 }
 
 const RATE_PER_S = 300
-/** Everything that is lost comes back within a ttl and a few looks; then the backlog has to run. */
-const DRAIN_MAX_MS = 60_000
-/** Peers are waited for as long as their time-outs take at these settings; what then still waits for one is told as stuck. */
-const PEER_DRAIN_MAX_MS = { short: 20_000, default: 75_000 }
 const LOOK_MS = 250
 const RESTART_MS = 1_000
 const QUIET_MS = 2_000
@@ -82,7 +78,7 @@ async function playOn(place: Place, own: OwnStores | undefined, options: PlayOpt
       await leaveProducers?.()
       const quitters = stage.producers.filter(({ hasQuit }) => hasQuit)
       await Promise.all(stage.producers.map((producer) => producer.stop()))
-      const drainMaxMs = isOurs ? DRAIN_MAX_MS : PEER_DRAIN_MAX_MS[scenario.ttl === undefined ? 'short' : 'default']
+      const drainMaxMs = DRAIN_MAX_MS[scenario.ttl === undefined ? 'short' : 'default']
       const census = await drain(stage, drainMaxMs, struck.failed)
       const hasSide = ratePerS > 0 && scenario.mayLose?.[backend] === undefined
       const side = hasSide ? await settledSide(system, stage.place, toMs) : undefined

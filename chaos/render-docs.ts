@@ -4,7 +4,7 @@ import type { Cell } from './cell.ts'
 import { PEER_NOTES } from './peer-notes.ts'
 import { SCENARIOS } from './phases/catalogue.ts'
 import type { ChaosReport } from './report.ts'
-import { TIMES } from './scenario.ts'
+import { DRAIN_MAX_MS, TIMES } from './scenario.ts'
 import { OURS } from './systems/catalogue.ts'
 import { factsOf, numberOf, percent } from './table.ts'
 
@@ -16,6 +16,7 @@ export function renderReliability(report: ChaosReport): string {
   const ours = cells.filter(({ system }) => system === OURS)
   const held = ours.filter(({ ok }) => ok).length
   const { phaseMs, ttlMs } = TIMES[pace]
+  const fullOnly = SCENARIOS.flatMap(({ name, peers }) => (peers === 'full' ? [name] : []))
   const installed = Object.entries(versions).map(([name, version]) => `${name} ${version}`)
   return `<!-- Generated from ${DATA} by \`npm run chaos:docs\`. Do not edit. -->
 
@@ -33,7 +34,8 @@ A producer process offers jobs at a steady rate by the clock, each by a call of 
 handler starts and when it ends. Every process reaches its stores through a proxy of its own, which can be slow, silent, or break. After a phase of load the fault strikes, the load goes on for
 another phase, the producer stops, and what is left is drained. Then the books are compared with what the system says of each job. Where PostgreSQL fails over or its disk is full, the cell has a server of its own. PostgreSQL has \`fsync\` and \`synchronous_commit\` on, Redis its log
 with \`everysec\`. Peers are played by the same program, and their workers are started again when they end by
-themselves; what of theirs only waits for a time-out of its own after 20 s (75 s at default settings) is *stuck*, not lost. Where links fail peers are played with \`--full\` alone.
+themselves. What only waits for a time-out of its own ${DRAIN_MAX_MS.short / 1000} s after the load (${DRAIN_MAX_MS.default / 1000} s at default settings) is *stuck*, not lost. With \`--full\` alone peers
+are played in: ${fullOnly.join(', ')}.
 
 | column | means |
 |---|---|

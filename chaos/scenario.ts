@@ -27,6 +27,8 @@ export interface Scenario {
   readonly connectionsMax?: number
   /** Somebody is robbed in the middle of a job, or the fault was none; of peers too. */
   readonly interrupts?: true
+  /** Why it cannot be played here, if so. */
+  readonly isMissing?: () => string | undefined
   /** It is played on stores of its own, instead of the usual ones or of a part of them. */
   readonly stores?: (usual: Place) => Promise<OwnStores>
   readonly strike: (stage: Stage, times: Times) => Promise<Struck>
@@ -57,6 +59,8 @@ export interface Struck {
   readonly failed?: readonly string[]
   /** Acknowledged jobs that the store still had after the fault: whatever the contract gives up, these are not lost. */
   readonly kept?: ReadonlySet<string>
+  /** The same of all that were acknowledged before this moment. */
+  readonly keptBeforeMs?: number
   /** What else was seen meanwhile that breaks a promise of ours. */
   readonly flaws?: readonly string[]
   /** What this scenario alone can say, from the books as they are in the end. */
@@ -88,12 +92,25 @@ export const TIMES = {
 
 export type Pace = keyof typeof TIMES
 
+/** As long as time-outs take at these settings, of whatever system; what then still waits for one is told as stuck. */
+export const DRAIN_MAX_MS = { short: 20_000, default: 75_000 }
+
 /** Redis was not there for a ttl or longer, from then to now: alone, it takes nobody for alive; the hybrid has PostgreSQL. */
-export function unheard(backend: Backend, atMs: number, ttlMs: number, sinceMs = atMs): Struck {
+export function unheard(backend: Backend, atMs: number, ttlMs: number): Struck {
   const backMs = Date.now()
   // Until everybody has noticed.
-  const forgot = { fromMs: sinceMs, toMs: backMs + ttlMs }
+  const forgot = { fromMs: atMs, toMs: backMs + ttlMs }
   return { atMs, backMs, robbed: [], ...(backend === 'redis' && { forgot }) }
+}
+
+/** While its log is being synced Redis answers before it has written. */
+const UNWRITTEN_MAX_MS = 1_000
+
+/** The same, and it came back as it was then: what it had acknowledged before is there. */
+export function setBack(backend: Backend, atMs: number, ttlMs: number, sinceMs: number): Struck {
+  const { forgot, ...struck } = unheard(backend, atMs, ttlMs)
+  const keptBeforeMs = sinceMs - UNWRITTEN_MAX_MS
+  return { ...struck, keptBeforeMs, ...(forgot !== undefined && { forgot: { ...forgot, fromMs: sinceMs } }) }
 }
 
 export const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

@@ -23,8 +23,8 @@ export interface ChaosProcess {
   /** The most memory that it has had so far. */
   rssMaxBytes(): Promise<number>
   signal(name: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL'): void
-  /** Asks it to stop, and kills it when it does not. */
-  stop(): Promise<void>
+  /** Asks it to stop, and kills it when it does not: then it is false. */
+  stop(): Promise<boolean>
 }
 
 /** The compiled program and the Node that runs it. */
@@ -97,7 +97,8 @@ export async function startProcess(
     else refused.push(said.message)
   })
   child.on('error', () => undefined) // seen as its end
-  child.once('exit', () => (isAlive = false))
+  // Not before its last words have been read.
+  child.once('close', () => (isAlive = false))
   endWithThis(child)
   try {
     await until(() => isReady, `a ${settings.role} of ${settings.system} to start`, {
@@ -145,7 +146,11 @@ export async function startProcess(
     async stop() {
       isAsked = true
       if (child.connected) child.send('stop' satisfies Told)
-      await until(() => !isAlive, 'it to stop', { limitMs: STOP_MAX_MS }).catch(() => signal('SIGKILL'))
+      const inOrder = until(() => !isAlive, 'it to stop', { limitMs: STOP_MAX_MS }).then(() => true)
+      return await inOrder.catch(() => {
+        signal('SIGKILL')
+        return false
+      })
     },
   }
 }

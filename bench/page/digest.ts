@@ -3,8 +3,8 @@
 import type { Report, Row } from '../report.ts'
 
 export function digestOf(report: Report): string {
-  const { started, ended, machine, node, versions, durability, settings, notes, results } = report
-  const head = JSON.stringify({ started, ended, machine, node, versions, durability, settings, notes }, null, 2)
+  const { started, ended, machine, node, versions, durability, settings, notes, method, results } = report
+  const head = JSON.stringify({ started, ended, machine, node, versions, durability, settings, notes, method }, null, 2)
   const rows = results.map((row) => `    ${JSON.stringify(shortened(row))}`)
   return `${head.slice(0, -2)},\n  "results": [\n${rows.join(',\n')}\n  ]\n}\n`
 }

@@ -1,12 +1,12 @@
 // docs/benchmarks.md, from a report to text.
 import { SCENARIOS } from '../catalogue.ts'
-import { METHOD } from '../method.ts'
 import type { Report, Row } from '../report.ts'
 import type { Metric } from '../scenario.ts'
 import { chartsOf } from './charts.ts'
 import type { ChartFile } from './charts.ts'
 import { hardestOf, lossesOf, metricsIn, missingOf, secondProcessesOf } from './findings.ts'
 import type { Comparison } from './findings.ts'
+import { standingsOf, wordsOf } from './floors.ts'
 import { tableOf } from './markdown.ts'
 import { METRIC_LABELS, displayName, nameOf, shown } from './names.ts'
 import { originOf, warningOf } from './origin.ts'
@@ -20,13 +20,14 @@ export function renderPage(report: Report): string {
     `Numbers depend on the machine: \`npm run bench\` makes them on yours, for all systems; \`npm run bench -- --full\` plays every scenario. Each
 number is the median of its runs; what a scenario is about has the least and the most in brackets.`,
     missing(report),
+    floors(report),
     standing(report),
     losses(report),
     secondProcess(report),
     '## All results',
     ...scenarios(report),
     settings(report),
-    `## How it is measured\n\n${METHOD.map((sentence) => `- ${sentence}`).join('\n')}\n${report.notes.map((note) => `- ${note}.`).join('\n')}`,
+    `## How it is measured\n\n${report.method.map((sentence) => `- ${sentence}`).join('\n')}\n${report.notes.map((note) => `- ${note}.`).join('\n')}`,
   ]
   return `${parts.filter((part) => part !== undefined).join('\n\n')}\n`
 }
@@ -37,6 +38,13 @@ function missing({ results, settings }: Report): string | undefined {
   if (found.length === 0) return undefined
   const list = found.map(({ scenario, target }) => `- ${scenario}: ${displayName(target)}`)
   return `**Not in the tables**, because a run failed or was not made:\n\n${list.join('\n')}`
+}
+
+function floors({ results }: Report): string | undefined {
+  const found = standingsOf(results)
+  if (found.length === 0) return undefined
+  const head = ['scenario', 'Millrace', 'beside', 'at least', 'in this run', 'reached']
+  return `## What Millrace has to reach\n\nJobs per second, medians of this run.\n\n${tableOf(head, found.map(wordsOf))}`
 }
 
 function standing({ results }: Report): string {

@@ -1,4 +1,5 @@
 // The block of the README about speed, from a report to text: one table per place where jobs can be kept.
+import { withBlock } from '../../scripts/readme-block.ts'
 import { OURS } from '../ratios.ts'
 import type { Report, Row } from '../report.ts'
 import type { Metric } from '../scenario.ts'
@@ -6,8 +7,7 @@ import { tableOf } from './markdown.ts'
 import { METRIC_LABELS, displayName, nameOf, shown } from './names.ts'
 import { originOf, warningOf } from './origin.ts'
 
-const START = '<!-- bench:start, generated from docs/data/bench.json by `npm run bench:docs`; do not edit -->'
-const END = '<!-- bench:end -->'
+const BLOCK = { name: 'bench', data: 'docs/data/bench.json', command: 'bench:docs' }
 
 /** Who stands beside whom. */
 const TABLES: readonly { readonly title: string; readonly backends: readonly string[] }[] = [
@@ -41,10 +41,7 @@ export function renderSummary(report: Report): string {
 
 /** The README with its block replaced. */
 export function withSummary(readme: string, summary: string): string {
-  const start = readme.indexOf(START)
-  const end = readme.indexOf(END)
-  if (start === -1 || end < start) throw new Error(`README.md needs a line '${START}' and after it a line '${END}'`)
-  return `${readme.slice(0, start)}${START}\n\n${summary}\n\n${readme.slice(end)}`
+  return withBlock(readme, BLOCK, summary)
 }
 
 function tableFor(results: readonly Row[], backends: readonly string[]): string | undefined {

@@ -11,7 +11,7 @@ export interface Robbed {
   readonly fromMs: number
   readonly toMs: number
   /** Of these jobs alone. */
-  readonly ids?: readonly string[]
+  readonly ids?: ReadonlySet<string>
 }
 
 /** Acknowledged, and by the record of the system not completed. */
@@ -37,9 +37,27 @@ export function stillCounted(missing: number, { waiting, running, failed }: Cens
   return Math.min(missing, waiting + running + Math.max(failed - expectedFailed, 0))
 }
 
-/** Lost although the store still had them after the fault: no contract gives these up. */
-export function lostOfKept(lost: readonly string[], kept: ReadonlySet<string> | undefined): readonly string[] {
-  return kept === undefined ? [] : lost.filter((id) => kept.has(id))
+/** Asked for until then: a store that was back by then has nothing to forget of later ones. */
+export function askedUntil({ asked }: Books, untilMs: number): ReadonlySet<string> {
+  return new Set([...asked].flatMap(([id, { atMs }]) => (atMs <= untilMs ? [id] : [])))
+}
+
+export interface Keeping {
+  /** When the store was back. */
+  readonly backMs: number
+  /** What it still had then, as far as anybody could ask. */
+  readonly kept?: ReadonlySet<string>
+  /** Whatever was acknowledged before. */
+  readonly keptBeforeMs?: number
+}
+
+/** Lost although the store had them after the fault, or was asked for them only then: no contract gives these up. */
+export function lostForNothing(
+  lost: readonly string[],
+  { asked, acked }: Books,
+  { backMs, kept, keptBeforeMs = -Infinity }: Keeping,
+): readonly string[] {
+  return lost.filter((id) => kept?.has(id) || acked.get(id)! < keptBeforeMs || (asked.get(id)?.atMs ?? 0) > backMs)
 }
 
 /** Run or recorded, and never asked for. */
@@ -106,6 +124,6 @@ export function mayRepeat(run: Run, robbed: readonly Robbed[]): boolean {
       run.pid === pid &&
       run.startMs <= toMs &&
       (run.endMs ?? Infinity) >= fromMs - REPORT_MS &&
-      (ids?.includes(run.id) ?? true),
+      (ids?.has(run.id) ?? true),
   )
 }

@@ -37,8 +37,7 @@ export function restartsOf({ runs }: Books, robbed: readonly Robbed[]): Restarts
     for (const [index, run] of of.entries()) {
       const { startMs, endMs = Infinity } = run
       const robbery = robbed.find(
-        ({ pid, fromMs, toMs, ids }) =>
-          pid === run.pid && startMs <= toMs && endMs > fromMs && (ids?.includes(id) ?? true),
+        ({ pid, fromMs, toMs, ids }) => pid === run.pid && startMs <= toMs && endMs > fromMs && (ids?.has(id) ?? true),
       )
       if (robbery === undefined) continue
       if (startMs <= robbery.fromMs) interrupted += 1

@@ -24,7 +24,7 @@ export function reconnected(books: Books, { before, after, made, calmMs }: Recon
   const churn = made / Math.max(held, 1)
   const churnMax = held < MANY ? FEW_CHURN_MAX : CHURN_MAX
   const waitMs = longestWaitMs(books, calmMs)
-  const wait = waitMs === null ? {} : { longestWaitSeconds: waitMs / 1000 }
+  const wait = waitMs === null || !Number.isFinite(waitMs) ? {} : { longestWaitSeconds: waitMs / 1000 }
   return {
     figures: { connections: held, churn, ...wait },
     broken: [

@@ -43,6 +43,6 @@ export function robbedByDeadline(books: Books, { overrunning, deadlineMs }: Over
     const first = runs.get(id)?.[0]
     if (first === undefined) return []
     const atMs = first.startMs + deadlineMs
-    return [{ pid: first.pid, fromMs: atMs, toMs: atMs, ids: [id] }]
+    return [{ pid: first.pid, fromMs: atMs, toMs: atMs, ids: new Set([id]) }]
   })
 }

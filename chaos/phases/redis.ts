@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { until } from '../../tests/postgres/faults/until.ts'
 import { startReplicaOf } from '../../tests/support/redis-replica.ts'
 import type { RedisProcess } from '../../tests/support/redis-server.ts'
-import { unheard, wait } from '../scenario.ts'
+import { setBack, unheard, wait } from '../scenario.ts'
 import type { Scenario } from '../scenario.ts'
 import { crowd } from '../crowd.ts'
 
@@ -73,7 +73,7 @@ export const REDIS_SCENARIOS: readonly Scenario[] = [
       rmSync(data, { recursive: true })
       cpSync(copy, data, { recursive: true })
       await redis.restart()
-      return unheard(stage.place.backend, atMs, ttlMs, sinceMs)
+      return setBack(stage.place.backend, atMs, ttlMs, sinceMs)
     },
     promise: { recoveryMaxS: REACTION_S },
     mayLose: { redis: `${FORGETS}: what came after the snapshot is gone` },
@@ -90,7 +90,7 @@ export const REDIS_SCENARIOS: readonly Scenario[] = [
       await wait(1_000)
       const atMs = Date.now()
       stage.moveTo({ ...stage.place, redis: replica.url })
-      return { ...unheard(stage.place.backend, atMs, ttlMs, sinceMs), close: () => replica.stop() }
+      return { ...setBack(stage.place.backend, atMs, ttlMs, sinceMs), close: () => replica.stop() }
     },
     promise: { recoveryMaxS: REACTION_S },
     mayLose: { redis: `${FORGETS}: the replica had not heard of it` },

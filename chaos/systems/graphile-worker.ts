@@ -20,6 +20,7 @@ interface GraphileWorker {
 interface Utils {
   migrate(): Promise<void>
   addJob(identifier: string, payload: ChaosJob, options: object): Promise<unknown>
+  addJobs(specs: readonly object[]): Promise<unknown>
   release(): Promise<void>
 }
 
@@ -41,8 +42,10 @@ export const graphileWorker: ChaosSystem = {
     const utils = await openUtils(place)
     return {
       async enqueue(job) {
-        const { id, dueMs } = job
-        await utils.addJob(TASK, job, { jobKey: id, ...(dueMs !== undefined && { runAt: new Date(dueMs) }) })
+        await utils.addJob(TASK, job, optionsOf(job))
+      },
+      async enqueueMany(jobs) {
+        await utils.addJobs(jobs.map((job) => ({ identifier: TASK, payload: job, ...optionsOf(job) })))
       },
       close: () => utils.release(),
     }
@@ -97,4 +100,8 @@ async function load(): Promise<Loaded> {
 async function openUtils({ postgres }: Place): Promise<Utils> {
   const { graphile, logger } = await load()
   return await graphile.makeWorkerUtils({ connectionString: postgres, logger })
+}
+
+function optionsOf({ id, dueMs }: ChaosJob): object {
+  return { jobKey: id, ...(dueMs !== undefined && { runAt: new Date(dueMs) }) }
 }

@@ -15,6 +15,7 @@ const about: About = {
   durability: {},
   settings: {},
   notes: [],
+  method: [],
 }
 const cell = { system: 'pg-boss', backend: 'postgres', scenario: 'drain-1', jobs: 10 }
 const other = { ...cell, system: 'graphile-worker' }

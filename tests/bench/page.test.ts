@@ -10,6 +10,7 @@ import { hardestOf, lossesOf, secondProcessesOf } from '../../bench/page/finding
 import { displayName, shown } from '../../bench/page/names.ts'
 import { warningOf } from '../../bench/page/origin.ts'
 import { renderPage } from '../../bench/page/page.ts'
+import { standingsOf, wordsOf } from '../../bench/page/floors.ts'
 import { renderSummary, withSummary } from '../../bench/page/summary.ts'
 import { rowsOf } from '../../bench/report.ts'
 import type { Report, Row } from '../../bench/report.ts'
@@ -35,6 +36,7 @@ function reportWith(...results: readonly (readonly Row[])[]): Report {
     durability: { 'millrace:postgres': 'fsync' },
     settings: { 'millrace:postgres': 'defaults' },
     notes: ['a note'],
+    method: ['with care.'],
     results: results.flat(),
   }
 }
@@ -101,6 +103,29 @@ describe('findings', () => {
       ...rows('pg-boss:postgres', 'handlers-10ms', { jobs_per_s: 900 }),
     ])
     expect(found).toMatchObject([{ target: 'millrace:postgres', factor: 2, cpuPercents: [30, 20] }])
+  })
+
+  test('what had to be reached is told with what was, also when it was not', () => {
+    const found = standingsOf([
+      ...rows('millrace:postgres', 'drain-100', { jobs_per_s: 30 }),
+      ...rows('graphile-worker-tuned:postgres', 'drain-100', { jobs_per_s: 20 }),
+      ...rows('millrace:hybrid', 'drain-100', { jobs_per_s: 29 }),
+      ...rows('millrace:postgres', 'handlers-10ms', { jobs_per_s: 10 }),
+      ...rows('millrace:postgres', 'handlers-10msx2', { jobs_per_s: 17 }),
+    ])
+    expect(found.map(({ ours, other, holds }) => [ours, other, holds])).toEqual([
+      ['millrace:postgres', 'graphile-worker-tuned:postgres', true],
+      ['millrace:hybrid', 'millrace:postgres', false],
+      ['millrace:postgres', 'millrace:postgres', false],
+    ])
+    expect(found.map(wordsOf).at(-1)).toEqual([
+      'handlers-10msx2',
+      'Millrace on PostgreSQL',
+      'itself in handlers-10ms',
+      '1.8 ×',
+      '1.7 ×',
+      '**no**',
+    ])
   })
 })
 

@@ -5,7 +5,7 @@ import { booksOf } from '../../chaos/books.ts'
 import type { Books } from '../../chaos/books.ts'
 import {
   lostByRecord,
-  lostOfKept,
+  lostForNothing,
   overlapping,
   stale,
   startedAgain,
@@ -82,8 +82,13 @@ describe('lost and unexpected', () => {
   })
 
   test('what the store still had is lost for nothing, what it never had is not', () => {
-    expect(lostOfKept(['a', 'b'], new Set(['b', 'c']))).toEqual(['b'])
-    expect(lostOfKept(['a', 'b'], undefined)).toEqual([])
+    const all = booksOf(['asked a 100', 'acked a 101', 'asked b 600', 'acked b 601', 'asked c 900', 'acked c 901'], [])
+    const lost = ['a', 'b', 'c']
+    expect(lostForNothing(lost, all, { backMs: 1_000 })).toEqual([])
+    expect(lostForNothing(lost, all, { backMs: 1_000, kept: new Set(['b']) })).toEqual(['b'])
+    expect(lostForNothing(lost, all, { backMs: 1_000, keptBeforeMs: 200 })).toEqual(['a'])
+    // It was back when it was asked.
+    expect(lostForNothing(lost, all, { backMs: 800 })).toEqual(['c'])
   })
 
   test('a job that nobody asked for is found in the runs and in the record', () => {
@@ -104,9 +109,9 @@ describe('duplicates', () => {
   })
 
   test('who was robbed of some jobs may not repeat the others', () => {
-    expect(startedAgain(twice, [{ ...died(8, 15), ids: ['b'] }])).toEqual({ allowed: ['b'], forbidden: [] })
-    expect(startedAgain(twice, [{ ...died(8, 15), ids: ['a'] }])).toEqual({ allowed: [], forbidden: ['b'] })
-    expect(restartsOf(twice, [{ ...died(8, 15), ids: ['a'] }]).interrupted).toBe(0)
+    expect(startedAgain(twice, [{ ...died(8, 15), ids: new Set(['b']) }])).toEqual({ allowed: ['b'], forbidden: [] })
+    expect(startedAgain(twice, [{ ...died(8, 15), ids: new Set(['a']) }])).toEqual({ allowed: [], forbidden: ['b'] })
+    expect(restartsOf(twice, [{ ...died(8, 15), ids: new Set(['a']) }]).interrupted).toBe(0)
   })
 
   test('a report may be on the way when its process dies, and not for longer than a second', () => {
@@ -279,7 +284,7 @@ describe('handlers past their deadline', () => {
 
   test('only who passed it may run again', () => {
     const robbed = robbedByDeadline(books(runs), facts)
-    expect(robbed).toEqual([{ pid: 7, fromMs: 1_000, toMs: 1_000, ids: ['a'] }])
+    expect(robbed).toEqual([{ pid: 7, fromMs: 1_000, toMs: 1_000, ids: new Set(['a']) }])
     expect(startedAgain(books(runs), robbed)).toEqual({ allowed: ['a'], forbidden: [] })
   })
 })

@@ -1,9 +1,12 @@
 // The page of results says what its data says, of ours and of peers, the bad as well as the good.
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { SCENARIOS } from '../../chaos/phases/catalogue.ts'
 import { DATA, PAGE, renderReliability } from '../../chaos/render-docs.ts'
 import { readReport } from '../../chaos/report.ts'
 import type { ChaosReport } from '../../chaos/report.ts'
+import { renderSummary, withSummary } from '../../chaos/summary.ts'
+import { OURS } from '../../chaos/systems/catalogue.ts'
 import { ROOT, exists, readText } from '../tidy/source.ts'
 
 const cell = {
@@ -70,8 +73,24 @@ test('where no peer has been played none is said to be slower', () => {
   expect(page).not.toContain('In no cell of this run')
 })
 
-test('the page is what `npm run chaos:docs` writes from the committed results', () => {
-  const data = readReport(join(ROOT, DATA))
-  expect(data, `${DATA} is missing`).toBeDefined()
-  expect(exists(PAGE) ? readText(PAGE) : `${PAGE} is missing`).toBe(renderReliability(data!))
+test('the block of the README counts what is lost apart from what a contract gives up', () => {
+  const given = { ...cell, scenario: 'redis-wipe', lost: 4, note: 'contract: it forgets' }
+  const block = renderSummary({ ...report, cells: [cell, given, peer] })
+  expect(block).toContain('| millrace on redis | 2 | 200 | 0 | 4 | 0 | 0 | 4 | 2 of 2 |')
+  expect(block).toContain('| other on redis | 1 | 100 | 0 | 0 | 0 | – | 2 | 1 of 1 |')
+})
+
+describe('the committed results', () => {
+  const data = readReport(join(ROOT, DATA))!
+
+  test('the page and the block of the README are what `npm run chaos:docs` makes of them', () => {
+    expect(exists(PAGE) ? readText(PAGE) : `${PAGE} is missing`).toBe(renderReliability(data))
+    expect(readText('README.md')).toBe(withSummary(readText('README.md'), data))
+  })
+
+  test('every scenario of ours is in them, on every backend that it is for', () => {
+    const played = new Set(data.cells.flatMap((one) => (one.system === OURS ? [`${one.scenario} ${one.backend}`] : [])))
+    const missing = SCENARIOS.flatMap(({ name, backends }) => backends.map((backend) => `${name} ${backend}`))
+    expect(missing.filter((one) => !played.has(one))).toEqual([])
+  })
 })

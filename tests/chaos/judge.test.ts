@@ -113,7 +113,23 @@ test.each<readonly [string, Partial<Evidence>]>([
       books: booksOf(LEDGER, RUNS.slice(0, 3)),
       recorded: GOOD.recorded!.slice(0, 1),
       scenario: { ...scenario, mayLose: { redis: 'it forgets' } },
-      struck: { ...GOOD.struck, kept: new Set(['a', 'b']) },
+      struck: { ...GOOD.struck, backMs: 605, kept: new Set(['a', 'b']) },
+    },
+  ],
+  // It was asked for when the store was back.
+  [
+    '1 lost although the store had them or was back',
+    {
+      books: booksOf(LEDGER, RUNS.slice(0, 3)),
+      recorded: GOOD.recorded!.slice(0, 1),
+      scenario: { ...scenario, mayLose: { redis: 'it forgets' } },
+    },
+  ],
+  [
+    '1 run twice by live workers',
+    {
+      books: booksOf(LEDGER, [...RUNS, 'start b 7 630', 'end b 7 640']),
+      struck: { ...GOOD.struck, forgot: { fromMs: 0, toMs: 5_000 } },
     },
   ],
   [
@@ -149,13 +165,19 @@ test('who took the pill is expected to die', () => {
   })
 })
 
+/** The store was back when the second job had just been asked for; it forgot that, and a third one ran. */
+const FORGETFUL = {
+  books: booksOf([...LEDGER, 'asked c 700', 'acked c 701'], [...RUNS.slice(0, 3), 'start c 7 710', 'end c 7 711']),
+  recorded: [GOOD.recorded![0]!, { id: 'c', status: 'completed', rows: 1, successes: 1, result: '7 710' }],
+  struck: { ...GOOD.struck, backMs: 605 },
+}
+
 test('what the contract gives up is told and not held against the cell', () => {
-  const mayLose = { redis: 'it forgets' }
   const cell = judge({
     ...GOOD,
-    books: booksOf(LEDGER, RUNS.slice(0, 3)),
+    ...FORGETFUL,
     recorded: [],
-    scenario: { ...scenario, mayLose },
+    scenario: { ...scenario, mayLose: { redis: 'it forgets' } },
   })
   expect(cell).toMatchObject({ ok: true, lost: 1, note: 'contract: it forgets' })
 })
@@ -163,15 +185,18 @@ test('what the contract gives up is told and not held against the cell', () => {
 test('a loss that the store never had is the contract, and a ratio that another backend promises is nothing to this one', () => {
   const cell = judge({
     ...GOOD,
-    books: booksOf(LEDGER, RUNS.slice(0, 3)),
-    recorded: GOOD.recorded!.slice(0, 1),
+    ...FORGETFUL,
     scenario: { ...scenario, mayLose: { redis: 'it forgets' }, promise: { ratioMin: { hybrid: 0.9 } } },
-    struck: { ...GOOD.struck, kept: new Set(['a']) },
+    struck: { ...FORGETFUL.struck, kept: new Set(['a']) },
   })
   expect(cell).toMatchObject({ ok: true, lost: 1, note: 'contract: it forgets' })
 })
 
 test('what is said of ours alone is not held against a peer', () => {
   const struck = { ...GOOD.struck, flaws: ['2 refusals do not say why'] }
-  expect(judge({ ...GOOD, isOurs: false, struck })).toMatchObject({ ok: true })
+  const quits = [{ pid: 7, words: 'Error: oh' }]
+  expect(judge({ ...GOOD, isOurs: false, struck, quits })).toMatchObject({
+    ok: true,
+    note: 'a process ended by itself: Error: oh',
+  })
 })

@@ -1,7 +1,7 @@
 // The keeper of a session: adoption and the gate, also while two keepers follow each other, and what it tells of lost leases.
 import { expect, test } from 'vitest'
 import type { JobId, LeaseNumber, LeaseRef, WorkerId } from '../../src/core/job.ts'
-import { InFlight, createInFlight } from '../../src/backends/hybrid/in-flight.ts'
+import { InFlight, InFlightView, createInFlight } from '../../src/backends/hybrid/in-flight.ts'
 import { Keeper } from '../../src/backends/hybrid/keeper.ts'
 import type { DispatchNews, DispatchRow, SessionLedger } from '../../src/backends/hybrid/ports.ts'
 import { ManualClock } from '../conformance/manual-clock.ts'
@@ -19,13 +19,20 @@ function place() {
   const clock = new ManualClock()
   const inFlight = new InFlight(createInFlight([QUEUE], 1))
   /** What PostgreSQL says now. */
-  const state = { epoch: 1, isReachable: true, lost: [] as LeaseRef[], adoptions: 0 }
+  const state = { epoch: 1, epochSeen: 0, isReachable: true, lost: [] as LeaseRef[], adoptions: 0 }
   const keeper = (): Keeper => {
     const ledger = {
-      beat: async () => ({ alive: true, cancels: [], commands: [], news: newsOf(state.epoch) }),
-      async adopt() {
+      beat: async () => ({
+        alive: true,
+        cancels: [],
+        commands: [],
+        epochSeen: state.epochSeen,
+        news: newsOf(state.epoch),
+      }),
+      async adopt(_: WorkerId, epoch: number) {
         state.adoptions += 1
         if (!state.isReachable) throw new Error('not reachable')
+        state.epochSeen = epoch
         return state.lost.splice(0)
       },
     } as unknown as SessionLedger // nothing is marked here
@@ -79,6 +86,36 @@ test('a keeper that follows one whose adoption is not known to have come about a
   state.isReachable = true
   await beat(keeper())
   expect([state.adoptions, inFlight.mayStart(0, 1)]).toEqual([2, true])
+})
+
+test('an adoption that PostgreSQL has lost is made again, with the gate shut meanwhile', async () => {
+  const { inFlight, state, keeper } = place()
+  const one = keeper()
+  await beat(one)
+  await beat(one)
+  expect(state.adoptions).toBe(1)
+  state.epochSeen = 0
+  state.isReachable = false
+  await beat(one)
+  expect([state.adoptions, inFlight.mayStart(0, 1)]).toEqual([2, false])
+  state.isReachable = true
+  await beat(keeper())
+  expect([state.epochSeen, inFlight.mayStart(0, 1)]).toEqual([1, true])
+})
+
+test('whoever opens a gate that was shut again meanwhile changes nothing for those who look', () => {
+  const shared = createInFlight([QUEUE], 1)
+  const [first, second] = [new InFlightView(shared), new InFlightView(shared)]
+  const worker = new InFlight(shared)
+  // The other comes between its look at the gate and its writing.
+  const epochs = Object.assign([1], {
+    entries() {
+      expect(second.open(second.close(), 2, [2])).toBe(true)
+      return [1].entries()
+    },
+  })
+  expect(first.open(first.close(), 1, epochs)).toBe(false)
+  expect([worker.mayStart(0, 2), worker.mayStart(0, 1), second.isOpenFor(2, [2])]).toEqual([true, false, true])
 })
 
 test('a keeper that has seen less does not open the gate for an older epoch again', async () => {

@@ -2,8 +2,9 @@
 // the start gate. The worker writes a slot and then reads the gate; the keeper closes the gate and then reads the slots.
 // Both with atomics, so at least one of the two sees the other: a token is either marked by an adoption or not started.
 //
-// The gate is open while its generation is even; with it goes the epoch adopted per queue. A slot is in use while its
-// version is odd.
+// The gate is open while its generation is even; with it goes the epoch adopted per queue. Of that there are two copies, which
+// generations use in turn: whoever opens an outdated generation writes where nobody reads. A slot is in use while its version
+// is odd.
 import type { JobId, LeaseNumber, LeaseRef } from '../../core/job.ts'
 import type { InFlightRef } from './ports.ts'
 
@@ -12,6 +13,7 @@ const GATE = 0
 const USED_UP_TO = 1
 const COUNT = 2
 const ID_CHARS = 36
+const COPIES = 2
 
 /** Room for two full claims and for what has ended without an answer, beside what runs. */
 const SPARE_SLOTS = 4_096
@@ -46,7 +48,7 @@ export function createInFlight(queues: readonly string[], concurrency: number): 
 }
 
 function bytesOf(queues: number, capacity: number): number {
-  return 8 * (1 + queues + 2 * capacity) + 4 * (HEADER_WORDS + queues + capacity) + ID_CHARS * capacity
+  return 8 * (COPIES * (1 + queues) + 2 * capacity) + 4 * (HEADER_WORDS + queues + capacity) + ID_CHARS * capacity
 }
 
 function partsOf({ memory, queues, capacity }: SharedInFlight): Parts {
@@ -64,8 +66,8 @@ function partsOf({ memory, queues, capacity }: SharedInFlight): Parts {
   return {
     queues,
     capacity,
-    counters: floats(1),
-    adopted: floats(queues.length),
+    counters: floats(COPIES),
+    adopted: floats(COPIES * queues.length),
     leases: floats(capacity),
     sinces: floats(capacity),
     header: words(HEADER_WORDS),
@@ -73,6 +75,11 @@ function partsOf({ memory, queues, capacity }: SharedInFlight): Parts {
     versions: words(capacity),
     ids: Buffer.from(memory, at, ID_CHARS * capacity),
   }
+}
+
+/** Which copy belongs to a generation in which the gate is open. */
+function copyOf(generation: number): number {
+  return (generation >> 1) % COPIES
 }
 
 export interface Flight {
@@ -166,10 +173,10 @@ export class InFlight {
 
   /** The start gate: whether a token of this epoch may be started by this session. Read after `add`. */
   mayStart(queueIndex: number, epoch: number): boolean {
-    const { header, adopted } = this.#parts
+    const { header, adopted, queues } = this.#parts
     const generation = Atomics.load(header, GATE)
     if (generation % 2 !== 0) return false
-    const isAdopted = adopted[queueIndex] === epoch
+    const isAdopted = adopted[copyOf(generation) * queues.length + queueIndex] === epoch
     return isAdopted && Atomics.load(header, GATE) === generation
   }
 
@@ -201,9 +208,9 @@ export class InFlightView {
     return Atomics.load(this.#parts.header, COUNT)
   }
 
-  /** What the gate was opened for last. */
+  /** The latest that the gate was opened for. */
   get adoptedCounter(): number {
-    return this.#parts.counters[0]!
+    return Math.max(...this.#parts.counters)
   }
 
   /** The gate is open, for this state of the ledger and these epochs, by position of the queue. */
@@ -211,7 +218,9 @@ export class InFlightView {
     const { header, adopted, counters } = this.#parts
     const generation = Atomics.load(header, GATE)
     if (generation % 2 !== 0) return false
-    const isSame = counters[0] === counter && epochs.every((epoch, index) => adopted[index] === epoch)
+    const copy = copyOf(generation)
+    const at = copy * epochs.length
+    const isSame = counters[copy] === counter && epochs.every((epoch, index) => adopted[at + index] === epoch)
     return isSame && Atomics.load(header, GATE) === generation
   }
 
@@ -235,9 +244,10 @@ export class InFlightView {
    */
   open(generation: number, counter: number, epochs: readonly number[]): boolean {
     const { header, adopted, counters } = this.#parts
-    if (Atomics.load(header, GATE) !== generation || counters[0]! > counter) return false
-    counters[0] = counter
-    for (const [index, epoch] of epochs.entries()) adopted[index] = epoch
+    if (Atomics.load(header, GATE) !== generation || this.adoptedCounter > counter) return false
+    const copy = copyOf(generation + 1)
+    counters[copy] = counter
+    for (const [index, epoch] of epochs.entries()) adopted[copy * epochs.length + index] = epoch
     return Atomics.compareExchange(header, GATE, generation, generation + 1) === generation
   }
 

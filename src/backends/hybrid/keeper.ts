@@ -44,6 +44,8 @@ export class Keeper {
   #marking = false
   #markTimer: Timer | undefined
   #retry: Timer | undefined
+  /** The ledger has to be told again what is adopted here. */
+  #isForgotten = false
   #isDead = false
   #isResting = false
   #stopped = false
@@ -81,6 +83,7 @@ export class Keeper {
       return { alive: false, cancels: [], commands: [], news: NO_NEWS }
     }
     this.see(reply.news)
+    if (reply.epochSeen < reply.news.epoch && this.#adopted === reply.news.epoch) this.#adoptAgain()
     const lost = this.#lost.map(({ ref }) => ref)
     this.#lost = this.#lost
       .filter(({ told }) => told + 1 < TOLD_TIMES)
@@ -117,6 +120,13 @@ export class Keeper {
     this.#adoptSoon()
   }
 
+  /** PostgreSQL does not know of it any more: it came back without its last commits. */
+  #adoptAgain(): void {
+    this.#adopted = -1
+    this.#isForgotten = true
+    this.#adoptSoon()
+  }
+
   /** The thread is gone and this keeper beats again: what the thread has adopted is not known here. */
   again(): void {
     this.#adopted = -1
@@ -145,7 +155,7 @@ export class Keeper {
     }
     const epochs = this.#inFlight.queues.map((queue) => rows.find((row) => row.queue === queue)?.epoch ?? 0)
     // So has whoever kept it before: with the gate shut a busy worker would take nothing, for what PostgreSQL knows already.
-    if (this.#inFlight.isOpenFor(epoch, epochs)) {
+    if (!this.#isForgotten && this.#inFlight.isOpenFor(epoch, epochs)) {
       this.#adopted = epoch
       return
     }
@@ -157,6 +167,7 @@ export class Keeper {
       this.#die()
       return
     }
+    this.#isForgotten = false
     this.#inFlight.noteMarked(refs)
     this.#lose(lost)
     if (this.#target !== target) return

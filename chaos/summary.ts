@@ -1,0 +1,63 @@
+// The block of the README about faults, from a report to text: what was played and what came of it.
+import { tableOf } from '../bench/page/markdown.ts'
+import { withBlock } from '../scripts/readme-block.ts'
+import type { Cell } from './cell.ts'
+import { DATA } from './render-docs.ts'
+import type { ChaosReport } from './report.ts'
+import { OURS } from './systems/catalogue.ts'
+
+const BLOCK = { name: 'chaos', data: DATA, command: 'chaos:docs' }
+
+export function renderSummary({ cells, date, machine, node }: ChaosReport): string {
+  const targets = [...new Set(cells.map(targetOf))].sort((a, b) => rank(a) - rank(b))
+  const rows = targets.map((target) =>
+    lineOf(
+      target,
+      cells.filter((cell) => targetOf(cell) === target),
+    ),
+  )
+  const head = [
+    '',
+    'faults',
+    'jobs',
+    'lost',
+    'given up by contract',
+    'stuck',
+    'stale results',
+    'run twice by live workers',
+    'as promised',
+  ]
+  return `Played on ${date} on ${machine.cores} × ${machine.cpu}, Node ${node}, PostgreSQL with fsync, Redis with its log (everysec). Peers play a part of the faults; each fault with its
+numbers, and what was not as promised: [docs/reliability.md](docs/reliability.md).
+
+${tableOf(head, rows)}`
+}
+
+export function withSummary(readme: string, report: ChaosReport): string {
+  return withBlock(readme, BLOCK, renderSummary(report))
+}
+
+function targetOf({ system, backend }: Cell): string {
+  return `${system} on ${backend}`
+}
+
+function rank(target: string): number {
+  return target.startsWith(OURS) ? 0 : 1
+}
+
+function lineOf(target: string, cells: readonly Cell[]): readonly string[] {
+  const sum = (of: (cell: Cell) => number): string => String(cells.reduce((all, cell) => all + of(cell), 0))
+  const isGivenUp = ({ note }: Cell): boolean => note.includes('contract: ')
+  const hasRecord = cells.every(({ stale }) => stale !== null)
+  return [
+    target,
+    String(cells.length),
+    sum(({ enqueued }) => enqueued),
+    sum((cell) => (isGivenUp(cell) ? 0 : cell.lost)),
+    sum((cell) => (isGivenUp(cell) ? cell.lost : 0)),
+    sum(({ stuck }) => stuck),
+    hasRecord ? sum(({ stale }) => stale ?? 0) : '–',
+    sum(({ duplicated, duplicatesAllowed }) => duplicated - duplicatesAllowed),
+    `${cells.filter(({ ok }) => ok).length} of ${cells.length}`,
+  ]
+}
