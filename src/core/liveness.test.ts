@@ -39,6 +39,14 @@ describe('watchBeats', () => {
     expect(passes(first, 1, 5_000, 60_000).deadAtMs).toBe(14_000)
   })
 
+  test('the judge knows when the next of them dies, and finds it dead then', () => {
+    const first = watchBeats(EMPTY_WATCH, alive(1), { askedMs: 0, answeredMs: 40 }, TTL_MS)
+    expect([first.dead.length, first.nextDeathMs]).toEqual([0, TTL_MS + 40])
+    const { watch } = passes(first.watch, 1, 1_000, 9_000)
+    const last = watchBeats(watch, alive(1), { askedMs: TTL_MS + 40, answeredMs: TTL_MS + 45 }, TTL_MS)
+    expect([last.dead.length, last.nextDeathMs]).toEqual([1, Infinity])
+  })
+
   test('the dead are not judged again', () => {
     const dead = [{ id: worker, beat: 1, state: 'dead' as const }]
     const { watch } = passes(EMPTY_WATCH, 1, 0, 9_000)

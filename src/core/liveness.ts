@@ -29,6 +29,13 @@ export interface Pass {
   readonly answeredMs: number
 }
 
+export interface Seen {
+  readonly watch: Watch
+  readonly dead: readonly { readonly id: WorkerId; readonly beat: number }[]
+  /** When the next of the others is dead, if no beat of it comes until then. */
+  readonly nextDeathMs: number
+}
+
 /**
  * One pass over the workers as the store listed them. A beat counts as seen when the answer came and is
  * compared with when the next question was asked: a slow call can only make the judge more patient.
@@ -38,12 +45,13 @@ export function watchBeats(
   workers: readonly WatchedWorker[],
   { askedMs, answeredMs }: Pass,
   ttlMs: number,
-): { readonly watch: Watch; readonly dead: readonly { readonly id: WorkerId; readonly beat: number }[] } {
+): Seen {
   const hasty = isPlanted('reap-without-watching')
   // A long wait between two looks, or for one answer, says nothing about the workers: everybody gets a full ttl.
   const gap = Math.max(askedMs - watch.lastPassMs, answeredMs - askedMs) > ttlMs / 2 && !hasty
   const seen = new Map<WorkerId, BeatSeen>()
   const dead: { id: WorkerId; beat: number }[] = []
+  let nextDeathMs = Infinity
   for (const worker of workers) {
     if (worker.state === 'dead') continue
     const before = watch.seen.get(worker.id)
@@ -51,8 +59,9 @@ export function watchBeats(
     const sinceMs = still ? before.sinceMs : hasty ? watch.lastPassMs : answeredMs
     seen.set(worker.id, { beat: worker.beat, sinceMs })
     if (askedMs - sinceMs >= ttlMs) dead.push({ id: worker.id, beat: worker.beat })
+    else nextDeathMs = Math.min(nextDeathMs, sinceMs + ttlMs)
   }
-  return { watch: { seen, lastPassMs: answeredMs }, dead }
+  return { watch: { seen, lastPassMs: answeredMs }, dead, nextDeathMs }
 }
 
 /** Within this time after its last heartbeat the jobs of a dead worker have been given to others. */

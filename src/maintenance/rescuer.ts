@@ -20,7 +20,7 @@ type Decide = (
 
 const LOOK_MIN_MS = 250
 
-/** A short ttl needs a closer look: a death is found one or two looks later, and a pause of half a ttl starts the watch anew. */
+/** A short ttl needs a closer look: a last beat is seen one look later, and a pause of half a ttl starts the watch anew. */
 function lookEveryMs({ periodMs, workerTtlMs }: MaintenanceOptions): number {
   return Math.min(periodMs, Math.max(workerTtlMs / 20, LOOK_MIN_MS), workerTtlMs / 4)
 }
@@ -57,7 +57,8 @@ export function createRescuer(options: MaintenanceOptions, isLeading: () => bool
       (await settleDue('batch-cancelled', (due) =>
         due.map(({ job }) => decideCancel(job.id, 'its batch was cancelled')),
       ))
-    return settled >= LIMITS.maintenanceBatchMax ? 0 : periodMs
+    if (settled >= LIMITS.maintenanceBatchMax) return 0
+    return Math.min(Math.max(Math.ceil(seen.nextDeathMs - clock.monoMs()), 1), periodMs)
   }
 
   async function settleDue(kind: DueKind, decide: Decide): Promise<number> {

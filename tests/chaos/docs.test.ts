@@ -1,12 +1,10 @@
 // The page of results says what its data says, of ours and of peers, the bad as well as the good.
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { SCENARIOS } from '../../chaos/phases/catalogue.ts'
 import { DATA, PAGE, renderReliability } from '../../chaos/render-docs.ts'
 import { readReport } from '../../chaos/report.ts'
 import type { ChaosReport } from '../../chaos/report.ts'
 import { renderSummary, withSummary } from '../../chaos/summary.ts'
-import { OURS } from '../../chaos/systems/catalogue.ts'
 import { ROOT, exists, readText } from '../tidy/source.ts'
 
 const cell = {
@@ -86,11 +84,5 @@ describe('the committed results', () => {
   test('the page and the block of the README are what `npm run chaos:docs` makes of them', () => {
     expect(exists(PAGE) ? readText(PAGE) : `${PAGE} is missing`).toBe(renderReliability(data))
     expect(readText('README.md')).toBe(withSummary(readText('README.md'), data))
-  })
-
-  test('every scenario of ours is in them, on every backend that it is for', () => {
-    const played = new Set(data.cells.flatMap((one) => (one.system === OURS ? [`${one.scenario} ${one.backend}`] : [])))
-    const missing = SCENARIOS.flatMap(({ name, backends }) => backends.map((backend) => `${name} ${backend}`))
-    expect(missing.filter((one) => !played.has(one))).toEqual([])
   })
 })

@@ -8,6 +8,7 @@ import { HYBRID_TIMES } from '../../src/backends/hybrid/times.ts'
 import { backendOver } from '../../src/backends/memory/backend.ts'
 import { World } from '../../src/backends/memory/world.ts'
 import { MillraceError } from '../../src/core/errors.ts'
+import type { WorkerId } from '../../src/core/job.ts'
 import { createRuntime } from '../../src/runtime/runtime.ts'
 import { ManualClock } from '../conformance/manual-clock.ts'
 import { newJob } from './ledger-world.ts'
@@ -140,4 +141,21 @@ test('H1 Redis forgets who pushed long ago, also when there is nothing to ask ab
   await start()
   await clock.advance(60_000)
   expect([...pushers.keys()]).toEqual(['new'])
+})
+
+test('what a worker held in Redis comes due with its death, and not a pass of the reaper later', async () => {
+  const { backend, clock, failing, start } = await setup()
+  const worker = { id: 'w' as WorkerId, host: 'h', pid: 1, queues: ['good'], concurrency: 1 }
+  await backend.workers.register(worker)
+  await backend.workers.beat({ id: worker.id, running: 0, commandsSeen: 0 })
+  await backend.jobs.insert([newJob('good')])
+  await start()
+  await clock.advance(100)
+  const { jobs } = await backend.jobs.claim({ worker: worker.id, claimNo: 1, queues: ['good'], limit: 1 })
+  expect(jobs).toHaveLength(1)
+  const [{ id, beat } = { id: worker.id, beat: 0 }] = await backend.workers.list()
+  // Redis of another queue being away does not matter.
+  failing.add('audit bad')
+  expect(await backend.workers.declareDead([{ id, beat }])).toEqual([worker.id])
+  expect((await backend.jobs.due('expired', 10)).map(({ job }) => job.id)).toEqual([jobs[0]!.id])
 })

@@ -4,6 +4,7 @@ import type { LeaseRef, WorkerId } from '../../core/job.ts'
 import type { Backend, Capabilities, InsideTransaction, JobStore, ThreadLiveness } from '../../store/ports.ts'
 import { CONFIG_TOPIC, controlTopic, readyTopic } from '../../store/wakeups.ts'
 import type { BeatReply, WorkerStore } from '../../store/worker-store.ts'
+import { bounded } from '../../runtime/bounded.ts'
 import { claim } from './claim.ts'
 import { ConfigSync } from './config-sync.ts'
 import { Hybrid } from './hybrid.ts'
@@ -11,6 +12,7 @@ import type { HybridParts } from './hybrid.ts'
 import { insert } from './insert.ts'
 import { Keeper } from './keeper.ts'
 import type { KeeperReply } from './keeper.ts'
+import { reapAll } from './reaper.ts'
 import { heldFields } from './self-check.ts'
 import { Session } from './session.ts'
 import { applyAll } from './settle.ts'
@@ -189,6 +191,14 @@ function workersOf(hybrid: Hybrid): WorkerStore {
       const { news, ...reply } = await session.keeper.beat(request)
       heard(hybrid, session, { ...reply, news })
       return reply
+    },
+    async declareDead(seen) {
+      const dead = await store.workers.declareDead(seen)
+      // Their tokens come due with what PostgreSQL knew of them, and not a pass of the reaper later. It does what fails here.
+      if (dead.length > 0) {
+        await bounded(runtime.clock, times.raceMs, 'reaping', reapAll(hybrid)).catch(() => undefined)
+      }
+      return dead
     },
     async retire(id) {
       const session = sessions.get(id)

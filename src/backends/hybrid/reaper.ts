@@ -2,16 +2,23 @@
 // those that PostgreSQL does not call alive: in the other order a session that was born in between would be taken for dead.
 // Their tokens become rows of the dead session in PostgreSQL, where the rescuer settles them as those of any dead worker.
 import type { WorkerId } from '../../core/job.ts'
+import { eachQueue } from './each-queue.ts'
 import type { Hybrid } from './hybrid.ts'
 import type { EpochTag } from './ports.ts'
 import { refsIn } from './token-text.ts'
 
 /** Throws when an outcome is unknown; everything is repeated with the next pass. */
-export async function reap(hybrid: Hybrid, queue: string): Promise<number> {
+async function reap(hybrid: Hybrid, queue: string): Promise<void> {
   const tag = hybrid.view.tag(queue)
-  if (tag === null || hybrid.watch.isOpen(queue)) return 0
+  if (tag === null || hybrid.watch.isOpen(queue)) return
   const reply = await hybrid.calls.gated(queue, tag, (race) => race.audit(queue, tag, 0, []))
-  return reply === undefined ? 0 : buryDead(hybrid, queue, tag, reply.sessions)
+  if (reply !== undefined) await buryDead(hybrid, queue, tag, reply.sessions)
+}
+
+/** Every queue that has tokens. */
+export async function reapAll(hybrid: Hybrid): Promise<void> {
+  const rows = [...hybrid.view.rows()].filter(({ mode }) => mode === 'token')
+  await eachQueue(hybrid.runtime.logger, 'the reaper', rows, ({ queue }) => reap(hybrid, queue))
 }
 
 /** Of sessions that Redis has named just now, those that are not alive. */

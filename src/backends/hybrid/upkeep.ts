@@ -10,7 +10,7 @@ import { eachQueue } from './each-queue.ts'
 import type { Hybrid } from './hybrid.ts'
 import type { DispatchRow } from './ports.ts'
 import { Reconciler } from './reconcile.ts'
-import { reap } from './reaper.ts'
+import { reapAll } from './reaper.ts'
 import { relayOnce } from './relay.ts'
 
 const RELAY_MIN_MS = 10
@@ -35,9 +35,7 @@ export function createUpkeep(hybrid: Hybrid, isLeading: () => boolean): readonly
   }
   const reaping = async (): Promise<number> => {
     if (!isLeading()) return times.reaperMs
-    await eachQueue(runtime.logger, 'the reaper', tokenRows(hybrid), async ({ queue }) => {
-      await reap(hybrid, queue)
-    })
+    await reapAll(hybrid)
     return times.reaperMs
   }
   const tellCounts = async (): Promise<number> => {
