@@ -1,5 +1,6 @@
 // The facts of one look, from the ports of the backends: a few bounded reads, side by side. What is not answered in time is
 // null, and says nothing.
+import { readyIn } from '../core/job.ts'
 import type { AlertFacts, KindFacts, PoolFacts, QueueFacts, StoreFacts } from '../core/alert-facts.ts'
 import { followTrend } from '../core/alert-trend.ts'
 import type { Trend } from '../core/alert-trend.ts'
@@ -103,8 +104,8 @@ function createStoreReader(
     const lanes = await lanesOf(counts)
     let isNews = false
     const facts = counts.slice(0, LIMITS.alertQueuesMax).map((one): QueueFacts => {
-      const { queued, dispatched, running, completed, failed, cancelled } = one.counts
-      const ready = queued + dispatched
+      const { running, completed, failed, cancelled } = one.counts
+      const ready = readyIn(one.counts)
       const { oldestReadyAtMs } = one
       const numbers = { ready, running, completed, failed, cancelled, oldestReadyAtMs }
       const seen = followTrend(loaded.get(one.queue) ?? unseen, numbers, nowMs)

@@ -1,4 +1,5 @@
 // What `millrace status` says: the report of health as a table and a few lines.
+import { readyIn } from '../core/job.ts'
 import { formatDuration } from '../core/duration.ts'
 import type { HealthReport, Problem, QueueHealth, SeenDispatch, SeenServer } from '../observability/health.ts'
 import type { Output } from './output.ts'
@@ -14,7 +15,7 @@ export function statusText(report: HealthReport, store: Pick<StoreChoice, 'shown
   const table = out.table<QueueHealth>(
     [
       { title: 'QUEUE', of: nameOf },
-      count('READY', ({ counts }) => counts.queued + counts.dispatched),
+      count('READY', ({ counts }) => readyIn(counts)),
       count('RUNNING', ({ counts }) => counts.running),
       count('SCHEDULED', ({ counts }) => counts.scheduled),
       count('BLOCKED', ({ counts }) => counts.blocked),

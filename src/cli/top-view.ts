@@ -1,5 +1,6 @@
 // What `millrace top` shows, as lines for a screen of a given size: pure. Sections share the height: the queues get what the
 // others leave, and every line is cut to the width.
+import { readyIn } from '../core/job.ts'
 import { formatDuration } from '../core/duration.ts'
 import type { HealthReport, QueueHealth } from '../observability/health.ts'
 import type { Recent } from '../observability/recent.ts'
@@ -123,7 +124,7 @@ function troubleText({ message, forMs }: NonNullable<TopState['trouble']>): stri
 
 function totalsText({ totals, recent, workers }: HealthReport): string {
   const numbers = [
-    `ready ${totals.queued + totals.dispatched}`,
+    `ready ${readyIn(totals)}`,
     `running ${totals.running}`,
     `scheduled ${totals.scheduled}`,
     `blocked ${totals.blocked}`,
@@ -170,7 +171,7 @@ function queueLines(facts: TopFacts, sort: TopSort, scroll: number, room: number
 
 function order(sort: TopSort, a: QueueHealth, b: QueueHealth, nowMs: number): number {
   const by: Readonly<Record<TopSort, (queue: QueueHealth) => number>> = {
-    ready: ({ counts }) => counts.queued + counts.dispatched,
+    ready: ({ counts }) => readyIn(counts),
     rate: ({ recent }) => (recent === null ? 0 : recent.completed + recent.failed),
     failed: ({ counts }) => counts.failed,
     oldest: ({ oldestReadyAt }) => (oldestReadyAt === null ? 0 : nowMs - oldestReadyAt.getTime()),
@@ -188,7 +189,7 @@ const right = { align: 'right' } as const
 function queueColumns(nowMs: number): readonly Column<QueueHealth>[] {
   return [
     { title: 'QUEUE', of: nameOf, flex: true },
-    { title: 'READY', of: ({ counts }) => counts.queued + counts.dispatched, ...right },
+    { title: 'READY', of: ({ counts }) => readyIn(counts), ...right },
     { title: 'RUN', of: ({ counts }) => counts.running, ...right },
     {
       title: 'FAILED',

@@ -1,4 +1,5 @@
 // Why a job failed for good, and what to try. The class of the error says whether a replay alone can help.
+import { isPermanent } from '../core/classify.ts'
 import { formatDuration } from '../core/duration.ts'
 import { ERROR_CATALOGUE } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
@@ -36,7 +37,7 @@ export function failureReasons({ job, nowMs, attempts }: WhyFacts): readonly Rea
 
 /** Why not all its attempts were made. */
 function cutShort(error: WhyFacts['job']['lastError']): string {
-  const isFinal = error === null || ['validation', 'client', 'permanent'].includes(error.class)
+  const isFinal = error === null || isPermanent(error.class)
   return isFinal ? 'because its error is permanent' : 'because its retry policy or its worker allows no more'
 }
 
@@ -46,12 +47,7 @@ function fixOf(id: string, error: WhyFacts['job']['lastError']): string {
   const known = error.code !== undefined && Object.hasOwn(ERROR_CATALOGUE, error.code)
   // The guard above is what makes it a code of the catalogue.
   if (known) return `${ERROR_CATALOGUE[error.code as ErrorCode].fix} Then: ${replay}`
-  switch (error.class) {
-    case 'validation':
-    case 'client':
-    case 'permanent':
-      return `the same input fails again: correct the handler or enqueue a corrected job; after a deployment: ${replay}`
-    default:
-      return `when the cause is gone: ${replay}; all that failed so: millrace dead replay --error ${JSON.stringify(error.message.slice(0, 40))}`
-  }
+  return isPermanent(error.class)
+    ? `the same input fails again: correct the handler or enqueue a corrected job; after a deployment: ${replay}`
+    : `when the cause is gone: ${replay}; all that failed so: millrace dead replay --error ${JSON.stringify(error.message.slice(0, 40))}`
 }

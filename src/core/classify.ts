@@ -69,6 +69,11 @@ function acceptableRetry(retry: unknown): Verdict['retry'] | undefined {
     : undefined
 }
 
+/** The same input fails again: nobody tries it again by himself. */
+export function isPermanent(errorClass: ErrorClass): boolean {
+  return verdictOf(errorClass).retry === 'never'
+}
+
 function verdictOf(errorClass: ErrorClass): Verdict {
   switch (errorClass) {
     case 'validation':

@@ -28,6 +28,13 @@ export type JobStatus = (typeof JOB_STATUSES)[number]
 export const FINAL_STATUSES = ['completed', 'failed', 'cancelled'] as const satisfies readonly JobStatus[]
 export type FinalStatus = (typeof FINAL_STATUSES)[number]
 
+export type StatusCounts = Readonly<Record<JobStatus, number>>
+
+/** Jobs that could start now. Dispatched ones are ready as well, in the half of a store that is faster. */
+export function readyIn({ queued, dispatched }: Pick<StatusCounts, 'queued' | 'dispatched'>): number {
+  return queued + dispatched
+}
+
 export function isFinal(status: JobStatus): status is FinalStatus {
   return status === 'completed' || status === 'failed' || status === 'cancelled'
 }

@@ -1,5 +1,6 @@
 // Looks once a minute how much waits and runs in each queue of one store, and keeps it there for charts. Behind the leader of
 // maintenance; a second leader writes the same minute again, which is one look all the same.
+import { readyIn } from '../core/job.ts'
 import { decodeDepths, depthsOf, encodeDepths, sumDepths } from '../core/depth.ts'
 import { isMillraceError } from '../core/errors.ts'
 import { DEFAULTS } from '../core/limits.ts'
@@ -57,8 +58,7 @@ export function createDepths({ runtime, backend, isLeading }: DepthParts): Servi
     const [counts, { nowMs }] = await Promise.all([query.counts(), schedules.due(0)])
     const seen = counts.map(({ queue, counts: byStatus, oldestReadyAtMs }) => ({
       queue,
-      // Dispatched: ready as well, in the half of a store that is faster.
-      ready: byStatus.queued + byStatus.dispatched,
+      ready: readyIn(byStatus),
       running: byStatus.running,
       oldestReadyMs: oldestReadyAtMs === null ? 0 : Math.max(0, nowMs - oldestReadyAtMs),
     }))

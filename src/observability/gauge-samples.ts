@@ -1,4 +1,5 @@
 // The gauges of the stores as samples of the metrics they are called. Queues beyond a bound are one.
+import { readyIn } from '../core/job.ts'
 import { OTHER } from '../core/job-series.ts'
 import type { JobStatus } from '../core/job.ts'
 import { DEFAULTS } from '../core/limits.ts'
@@ -100,5 +101,5 @@ export function deepestQueues(
 }
 
 function depthOf({ counts }: QueueGauges): number {
-  return counts.queued + counts.dispatched + counts.running + counts.failed
+  return readyIn(counts) + counts.running + counts.failed
 }

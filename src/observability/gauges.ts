@@ -1,5 +1,6 @@
 // What the stores say when they are asked: jobs by status, the oldest ready one, workers, tokens, memory. Read at a scrape,
 // kept for a few seconds, and bounded: a store that is slow or dead costs a scrape a short wait and has no values in it.
+import { readyIn } from '../core/job.ts'
 import { isMillraceError } from '../core/errors.ts'
 import type { JobStatus } from '../core/job.ts'
 import { DEFAULTS } from '../core/limits.ts'
@@ -124,9 +125,11 @@ async function lanesOf(
 ): Promise<ReadonlyMap<string, LaneDepths>> {
   const found = new Map<string, LaneDepths>()
   if (query.lanes === undefined) return found
-  for (const one of counts) if (readyIn(one) === 0) found.set(one.queue, [0, 0, 0])
+  for (const { queue, counts: own } of counts) if (readyIn(own) === 0) found.set(queue, [0, 0, 0])
   const untilMs = clock.monoMs() + LANES_MAX_MS
-  const filled = counts.filter((one) => readyIn(one) > 0).sort((a, b) => readyIn(b) - readyIn(a))
+  const filled = counts
+    .filter(({ counts: own }) => readyIn(own) > 0)
+    .sort((a, b) => readyIn(b.counts) - readyIn(a.counts))
   for (const { queue } of filled.slice(0, LANES_ASKED_MAX)) {
     const leftMs = untilMs - clock.monoMs()
     if (leftMs <= 0) break
@@ -135,10 +138,6 @@ async function lanesOf(
     found.set(queue, depths)
   }
   return found
-}
-
-function readyIn({ counts }: QueueCounts): number {
-  return counts.queued + counts.dispatched
 }
 
 /** One that refuses to be read is not down: this process may do no more than enqueue. */

@@ -1,4 +1,5 @@
 // The rules of health, one function each: pure. The thresholds are those of src/core/limits.ts.
+import { readyIn } from '../core/job.ts'
 import { formatDuration } from '../core/duration.ts'
 import { DEFAULTS } from '../core/limits.ts'
 import { isLive } from '../core/liveness.ts'
@@ -15,7 +16,7 @@ export function queueProblems(health: QueueHealth, nowMs: number): readonly Prob
   // A paused queue waits because somebody wants it to.
   if (paused) return []
   const problems: Problem[] = []
-  const ready = counts.queued + counts.dispatched
+  const ready = readyIn(counts)
   const say = (code: ProblemCode, severity: Problem['severity'], message: string): void =>
     void problems.push(problem(code, severity, connection, `queue ${queue} ${message}`, queue))
   if (ready > 0 && workers === 0) {

@@ -1,7 +1,7 @@
 // Is the system doing its work? Pure: facts in, a report out. The command line, the HTTP port and the alerts all ask here,
 // and the thresholds are those of src/core/limits.ts.
 import type { JobStatus } from '../core/job.ts'
-import { JOB_STATUSES } from '../core/job.ts'
+import { JOB_STATUSES, readyIn } from '../core/job.ts'
 import { LIMITS } from '../core/limits.ts'
 import { isLive } from '../core/liveness.ts'
 import type { DispatchState, ServerState } from '../store/diagnosis.ts'
@@ -172,7 +172,7 @@ function mostTelling(
   if (queues.length <= most) return queues
   const bad = new Set(problems.map(({ connection, queue }) => queueKey(connection, queue ?? '')))
   const weight = ({ connection, queue, counts }: QueueHealth): number =>
-    (bad.has(queueKey(connection, queue)) ? Number.MAX_SAFE_INTEGER / 2 : 0) + counts.queued + counts.running
+    (bad.has(queueKey(connection, queue)) ? Number.MAX_SAFE_INTEGER / 2 : 0) + readyIn(counts) + counts.running
   const kept = new Set([...queues].sort((a, b) => weight(b) - weight(a)).slice(0, most))
   return queues.filter((queue) => kept.has(queue))
 }

@@ -1,5 +1,6 @@
 // What the autoscaler sees: the records of all supervisors, put together by pool, and what the store says of their
 // queues. Values only; who reads them is autoscaler.ts.
+import { readyIn } from '../core/job.ts'
 import type { SeenQueue, SeenWorker, Sight } from '../core/scaling-rates.ts'
 import type { QueueCounts } from '../store/job-query.ts'
 import type { ChildState, PoolStatus, SupervisorRecord } from './fleet.ts'
@@ -125,8 +126,7 @@ function seenQueue(
   const { counts, oldestReadyAtMs } = found
   return {
     name,
-    // Dispatched: ready as well, in the half of a store that is faster.
-    size: counts.queued + counts.dispatched,
+    size: readyIn(counts),
     running: counts.running,
     waitMs: oldestReadyAtMs === null ? 0 : Math.max(0, nowMs - oldestReadyAtMs),
     paused: paused.has(name),

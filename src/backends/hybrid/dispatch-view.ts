@@ -43,6 +43,11 @@ export class DispatchView {
     return this.serverChanged ? null : (this.#known.get(queue)?.tag ?? null)
   }
 
+  /** Those that have tokens now. */
+  tokenRows(): readonly DispatchRow[] {
+    return [...this.rows()].filter(({ queue }) => this.tag(queue) !== null)
+  }
+
   rows(): Iterable<DispatchRow> {
     return [...this.#known.values()].map(({ row }) => row)
   }

@@ -17,8 +17,7 @@ async function reap(hybrid: Hybrid, queue: string): Promise<void> {
 
 /** Every queue that has tokens. */
 export async function reapAll(hybrid: Hybrid): Promise<void> {
-  const rows = [...hybrid.view.rows()].filter(({ mode }) => mode === 'token')
-  await eachQueue(hybrid.runtime.logger, 'the reaper', rows, ({ queue }) => reap(hybrid, queue))
+  await eachQueue(hybrid.runtime.logger, 'the reaper', hybrid.view.tokenRows(), ({ queue }) => reap(hybrid, queue))
 }
 
 /** Of sessions that Redis has named just now, those that are not alive. */

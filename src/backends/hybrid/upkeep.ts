@@ -8,7 +8,6 @@ import { readyTopic } from '../../store/wakeups.ts'
 import { ConfigSync } from './config-sync.ts'
 import { eachQueue } from './each-queue.ts'
 import type { Hybrid } from './hybrid.ts'
-import type { DispatchRow } from './ports.ts'
 import { Reconciler } from './reconcile.ts'
 import { reapAll } from './reaper.ts'
 import { relayOnce } from './relay.ts'
@@ -52,11 +51,7 @@ export function createUpkeep(hybrid: Hybrid, isLeading: () => boolean): readonly
 
 /** False: somebody else may be able to use the Redis that this process cannot use. */
 export function mayLead(hybrid: Hybrid): boolean {
-  return tokenRows(hybrid).every(({ queue }) => !hybrid.watch.isOpen(queue))
-}
-
-function tokenRows(hybrid: Hybrid): readonly DispatchRow[] {
-  return [...hybrid.view.rows()].filter(({ queue }) => hybrid.view.tag(queue) !== null)
+  return hybrid.view.tokenRows().every(({ queue }) => !hybrid.watch.isOpen(queue))
 }
 
 function createRelay(hybrid: Hybrid, runtime: Runtime, isLeading: () => boolean): Service {
@@ -87,7 +82,7 @@ function createRelay(hybrid: Hybrid, runtime: Runtime, isLeading: () => boolean)
       fullPassMs = nowMs
       await hybrid.epochs.refresh()
     }
-    const rows = tokenRows(hybrid).filter(({ queue }) => isFull || hinted.has(queue))
+    const rows = hybrid.view.tokenRows().filter(({ queue }) => isFull || hinted.has(queue))
     const isThorough = (queue: string): boolean =>
       hinted.has(queue) || nowMs - (thoroughMs.get(queue) ?? -Infinity) >= RELAY_THOROUGH_MS
     const thorough = new Set(rows.map(({ queue }) => queue).filter(isThorough))
