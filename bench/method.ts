@@ -7,7 +7,7 @@ export const METHOD: readonly string[] = [
     'unless jobs live in memory.',
   'Systems take turns within a scenario, so that they share the moods of the machine; the middle of the runs is reported, with ' +
     'the least and the most.',
-  'Before the clocks start some 2000 jobs are worked off, and then more until every process has worked for a second and a half ' +
+  'Before the clocks start some 2000 jobs are worked off, and then more until every process has worked for more than a second ' +
     '(four rounds at most), so that nothing is new; ' +
     'where latency is measured 500 jobs, and in held-transaction the rounds before the last are the warm-up.',
   'Before a backlog is worked off its tables are analysed, as autovacuum would do (not in drain-100-fresh, which differs in ' +

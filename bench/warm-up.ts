@@ -1,5 +1,5 @@
-// What comes before the clocks: a small backlog is worked off by a crew, and then more until it has worked for a second and a
-// half, so that neither a process nor the store is new and the compiler of the runtime has done what it does. On the
+// What comes before the clocks: a small backlog is worked off by a crew, and then more until it has worked for more than a
+// second, so that neither a process nor the store is new and the compiler of the runtime has done what it does. On the
 // hybrid a worker is also who opens the way through Redis: without one having been there producers leave every job to PostgreSQL.
 import { setTimeout as pause } from 'node:timers/promises'
 import { fill } from './backlog.ts'
