@@ -6,15 +6,16 @@ import { SCENARIOS, SYSTEMS } from './catalogue.ts'
 import { START_S, estimateS, inWords } from './estimate.ts'
 import type { Plan } from './journal.ts'
 import { METHOD } from './method.ts'
-import { allTargets, cellsOf, scenarioOf, targetsOf, usualScenarios } from './plan.ts'
-import type { Target } from './plan.ts'
+import { allTargets, cellsOf, scenarioOf, targetsOf, turnsOf, usualCellsOf } from './plan.ts'
+import type { Cell, Target } from './plan.ts'
+import { RUNS_DEFAULT } from './scenario.ts'
+import type { Scenario } from './scenario.ts'
 
 export type Command =
   | Question
   | { readonly kind: 'run'; readonly plan: Plan; readonly json: string | undefined }
   | { readonly kind: 'resume'; readonly file: string }
 
-const RUNS_DEFAULT = 3
 const RUNS_MAX = 1000
 const JOBS_MAX = 100_000_000
 
@@ -24,15 +25,15 @@ Measures Millrace and its peers on this machine, in turns, under the same durabi
 
   --only SYSTEM[:BACKEND],…   measure only these systems
   --scenario NAME,…           run only these scenarios
-  --full                      run all scenarios, not only those marked with *
-  --runs N                    runs per system and scenario (default ${RUNS_DEFAULT}); medians are reported
+  --full                      run all scenarios on all systems
+  --runs N                    runs per system and scenario (default ${RUNS_DEFAULT}, or as the scenario says); medians are reported
   --jobs N                    jobs per run instead of the default of the scenario
   --json FILE                 where the results go (default: a new file in bench/results)
   --resume FILE               go on with a benchmark that was interrupted, or whose measurements failed
   --help                      show this
 
-Without options the scenarios marked with * are measured on all systems, in about ${inWords(usualS())} on 2 cores;
---full takes about ${inWords(usualS(true))}. The estimate for what was asked is printed at the start.
+Without options the scenarios marked with * are measured on all systems and those marked with + on Millrace alone, in about
+${inWords(estimateOf(usualCellsOf(allTargets())))} on 2 cores; --full takes about ${inWords(estimateOf(cellsOf(allTargets(), SCENARIOS)))}. The estimate for what was asked is printed at the start.
 
 Systems:
 ${Object.entries(SYSTEMS)
@@ -42,7 +43,7 @@ ${Object.entries(SYSTEMS)
   (on request: measured only when --only names it)
 
 Scenarios:
-${SCENARIOS.map(({ name, says, isFullOnly }) => `${isFullOnly ? ' ' : '*'} ${name.padEnd(26)}  ${says}`).join('\n')}
+${SCENARIOS.map((scenario) => `${markOf(scenario)} ${scenario.name.padEnd(26)}  ${scenario.says}${runsOf(scenario)}`).join('\n')}
 
 How it measures:
 ${METHOD.map((sentence) => `  - ${sentence}`).join('\n')}
@@ -74,14 +75,15 @@ export function parseCommand(argv: readonly string[]): Command {
     if (values.help) return { kind: 'help' }
     if (values.resume !== undefined) return resume(values.resume, Object.keys(values))
     const jobs = values.jobs === undefined ? undefined : count('--jobs', values.jobs, JOBS_MAX)
-    const runs = values.runs === undefined ? RUNS_DEFAULT : count('--runs', values.runs, RUNS_MAX)
+    const runs = values.runs === undefined ? undefined : count('--runs', values.runs, RUNS_MAX)
     if (values.json === '') throw new Error('--json needs the name of a file')
     const targets = values.only === undefined ? allTargets() : list('--only', values.only).flatMap(targetsOf)
-    const scenarios =
-      values.scenario === undefined ? usualScenarios(values.full) : list('--scenario', values.scenario).map(scenarioOf)
-    const cells = cellsOf(targets, scenarios, jobs)
+    const named = values.scenario === undefined ? undefined : list('--scenario', values.scenario).map(scenarioOf)
+    const scenarios = named ?? (values.full ? SCENARIOS : undefined)
+    const cells =
+      scenarios === undefined ? usualCellsOf(targets, { jobs, runs }) : cellsOf(targets, scenarios, { jobs, runs })
     if (cells.length === 0) throw new Error(`--scenario ${values.scenario}: cannot be played on ${backendsOf(targets)}`)
-    return { kind: 'run', plan: { cells, runs }, json: values.json }
+    return { kind: 'run', plan: { cells }, json: values.json }
   } catch (error) {
     return { kind: 'wrong', message: error instanceof Error ? error.message : String(error) }
   }
@@ -93,9 +95,16 @@ function resume(file: string, flags: readonly string[]): Command {
   return { kind: 'resume', file }
 }
 
-/** Of a benchmark without options. */
-function usualS(isFull?: boolean): number {
-  return START_S + RUNS_DEFAULT * estimateS(cellsOf(allTargets(), usualScenarios(isFull), undefined))
+function estimateOf(cells: readonly Cell[]): number {
+  return START_S + estimateS(turnsOf(cells))
+}
+
+function markOf({ usual }: Scenario): string {
+  return usual === undefined ? '*' : usual === 'ours' ? '+' : ' '
+}
+
+function runsOf({ runs }: Scenario): string {
+  return runs === undefined || runs === RUNS_DEFAULT ? '' : ` (${runs} runs)`
 }
 
 function backendsOf(targets: readonly Target[]): string {

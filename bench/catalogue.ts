@@ -35,6 +35,8 @@ export const SCENARIOS: readonly Scenario[] = [
   heldTransaction,
 ]
 
+export const OURS = 'millrace'
+
 export interface SystemEntry {
   readonly backends: readonly string[]
   /** How it is set up, where that is not its default. */

@@ -2,15 +2,15 @@
 // systems, for 2 cores of 2.8 GHz; a file of results says how long each measurement really took.
 import { keeperOf } from './backends.ts'
 import { SCENARIOS } from './catalogue.ts'
-import type { Cell } from './plan.ts'
+import type { Cell, Turn } from './plan.ts'
 
 /** Compiling, starting the servers and warming the log of PostgreSQL. */
 export const START_S = 40
 /** A measurement begins with a process, a database and a system, and ends when they are gone. */
 const AROUND_S = 2.5
 
-export function estimateS(cells: readonly Cell[]): number {
-  return cells.reduce((sum, cell) => sum + secondsOf(cell), 0)
+export function estimateS(turns: readonly Turn[]): number {
+  return turns.reduce((sum, { cell }) => sum + secondsOf(cell), 0)
 }
 
 function secondsOf({ scenario, backend, jobs }: Cell): number {

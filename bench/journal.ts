@@ -13,7 +13,6 @@ export interface Journal extends Report {
 
 export interface Plan {
   readonly cells: readonly Cell[]
-  readonly runs: number
 }
 
 export interface TurnRecord {
@@ -40,7 +39,7 @@ export function withTurn(journal: Journal, record: TurnRecord, now: string): Jou
 
 /** What is still to do, in the order of the plan. */
 export function turnsLeft({ plan, turns }: Pick<Journal, 'plan' | 'turns'>): readonly Turn[] {
-  return turnsOf(plan.cells, plan.runs).filter(
+  return turnsOf(plan.cells).filter(
     ({ cell, run }) => !turns.some((record) => isOf(cell)(record) && record.run === run),
   )
 }

@@ -24,7 +24,7 @@ async function run(command: Extract<Command, { kind: 'run' | 'resume' }>): Promi
   const plan = command.kind === 'resume' ? before!.plan : command.plan
   const file = command.kind === 'resume' ? command.file : (command.json ?? usualFile(ROOT, nowText()))
   const left = turnsLeft(before ?? { plan, turns: [] })
-  const minutes = inWords(START_S + estimateS(left.map(({ cell }) => cell)))
+  const minutes = inWords(START_S + estimateS(left))
   say(`${left.length} measurements, about ${minutes} on 2 cores; each is written to ${file} as it ends`)
 
   const peers = await preparePeers(ROOT)
@@ -59,8 +59,8 @@ async function measureAll(before: Journal, { file, servers, measure }: Measuring
     const { cell, run: round } = turn
     // Its other runs would count for nothing.
     if (broken.has(cell)) continue
-    const left = inWords(estimateS(turns.slice(index).map((one) => one.cell)))
-    const label = `${cell.scenario} ${cell.system}:${cell.backend} run ${round}/${before.plan.runs}`
+    const left = inWords(estimateS(turns.slice(index)))
+    const label = `${cell.scenario} ${cell.system}:${cell.backend} run ${round}/${cell.runs}`
     process.stderr.write(`[${index + 1}/${turns.length}, ${left} left] ${label} `)
     const startMs = performance.now()
     const outcome = await measure(turn).then(

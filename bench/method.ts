@@ -5,8 +5,8 @@ export const METHOD: readonly string[] = [
   'The benchmark installs the peers into bench/peers on first use and starts its own PostgreSQL and Redis on this machine.',
   'Every measurement gets a fresh database and fresh processes, all on the same Node; workers run in processes of their own, ' +
     'unless jobs live in memory.',
-  'Systems take turns within a scenario, so that they share the moods of the machine; the middle of the runs is reported, with ' +
-    'the least and the most.',
+  'Systems take turns within a scenario, and so do one process and two, so that they share the moods of the machine; the middle ' +
+    'of the runs is reported, with the least and the most.',
   'Before the clocks start some 2000 jobs are worked off, and then more until every process has worked for more than a second ' +
     '(four rounds at most), so that nothing is new; ' +
     'where latency is measured 500 jobs, and in held-transaction the rounds before the last are the warm-up.',

@@ -1,7 +1,9 @@
 // What is measured, and in which order: scenario by scenario, and within one scenario round by round, each
-// system once per round. A machine that slows down for a minute slows them all, not the one whose turn it was.
+// system once per round; what is compared with another scenario has its rounds together with that one. A machine that slows
+// down for a minute slows them all, not the one whose turn it was.
 import { BACKENDS, keeperOf } from './backends.ts'
-import { SCENARIOS, SYSTEMS } from './catalogue.ts'
+import { OURS, SCENARIOS, SYSTEMS } from './catalogue.ts'
+import { RUNS_DEFAULT } from './scenario.ts'
 import type { Scenario } from './scenario.ts'
 
 /** One thing to measure. */
@@ -10,6 +12,13 @@ export interface Cell {
   readonly backend: string
   readonly scenario: string
   readonly jobs: number
+  readonly runs: number
+}
+
+/** What somebody asks for instead of what a scenario does by itself. */
+export interface Asked {
+  readonly jobs?: number | undefined
+  readonly runs?: number | undefined
 }
 
 export interface Target {
@@ -27,29 +36,36 @@ export interface Turn {
 export function cellsOf(
   targets: readonly Target[],
   scenarios: readonly Scenario[],
-  jobs: number | undefined,
+  asked: Asked = {},
 ): readonly Cell[] {
   return scenarios.flatMap((scenario) =>
     targets.flatMap(({ system, backend }) => {
       const usual = scenario.jobs[keeperOf(backend)]
       // A scenario that cannot be played there.
       if (usual === undefined) return []
-      return { system, backend, scenario: scenario.name, jobs: Math.min(jobs ?? usual, scenario.jobsMax ?? Infinity) }
+      const jobs = Math.min(asked.jobs ?? usual, scenario.jobsMax ?? Infinity)
+      return { system, backend, scenario: scenario.name, jobs, runs: asked.runs ?? scenario.runs ?? RUNS_DEFAULT }
     }),
   )
 }
 
-export function turnsOf(cells: readonly Cell[], runs: number): readonly Turn[] {
-  const scenarios = [...new Set(cells.map(({ scenario }) => scenario))]
-  const rounds = Array.from({ length: runs }, (_, index) => index + 1)
-  return scenarios.flatMap((scenario) => {
-    const same = cells.filter((cell) => cell.scenario === scenario)
-    return rounds.flatMap((run) => same.map((cell) => ({ cell, run })))
+/** Without `--scenario` and `--full`. */
+export function usualCellsOf(targets: readonly Target[], asked: Asked = {}): readonly Cell[] {
+  const ours = targets.filter(({ system }) => system === OURS)
+  return SCENARIOS.flatMap((scenario) => {
+    if (scenario.usual === 'nobody') return []
+    return cellsOf(scenario.usual === 'ours' ? ours : targets, [scenario], asked)
   })
 }
 
-export function usualScenarios(isFull = false): readonly Scenario[] {
-  return isFull ? SCENARIOS : SCENARIOS.filter(({ isFullOnly }) => !isFullOnly)
+export function turnsOf(cells: readonly Cell[]): readonly Turn[] {
+  const groupOf = ({ scenario }: Cell): string => scenarioOf(scenario).beside ?? scenario
+  const groups = [...new Set(cells.map(groupOf))]
+  return groups.flatMap((group) => {
+    const same = cells.filter((cell) => groupOf(cell) === group)
+    const rounds = Array.from({ length: Math.max(...same.map(({ runs }) => runs)) }, (_, index) => index + 1)
+    return rounds.flatMap((run) => same.flatMap((cell) => (run <= cell.runs ? { cell, run } : [])))
+  })
 }
 
 export function allTargets(): readonly Target[] {

@@ -1,11 +1,10 @@
 // Millrace beside each peer of the same run, metric by metric. Above 1 Millrace is better, whichever way the
 // metric counts. Only what promises the same is compared: what lives in memory with nobody, a log with a log. The
 // hybrid stands between two worlds: beside every peer of both, and beside Millrace without Redis.
+import { OURS } from './catalogue.ts'
 import type { Row } from './report.ts'
 import { METRICS } from './scenario.ts'
 import type { Metric } from './scenario.ts'
-
-export const OURS = 'millrace'
 
 export interface Ratio {
   readonly scenario: string

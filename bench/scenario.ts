@@ -48,8 +48,12 @@ export interface Scenario {
   readonly jobs: Readonly<Partial<Record<Keeper, number>>>
   /** What a measurement takes with that number of jobs, without what is around every one; see estimate.ts. */
   readonly seconds: Readonly<Partial<Record<Keeper, number>>>
-  /** Measured only with `--full`, or when `--scenario` names it. */
-  readonly isFullOnly?: true
+  /** Who is measured unless `--full` or `--scenario` asks for it; absent: everybody. */
+  readonly usual?: 'ours' | 'nobody'
+  /** It takes turns with this one, as systems do, because the two are compared. */
+  readonly beside?: string
+  /** Unless `--runs` says otherwise; absent: RUNS_DEFAULT. More where one run is short and the promises are about it. */
+  readonly runs?: number
   /** The most it takes, whatever `--jobs` says; absent: no bound of its own. */
   readonly jobsMax?: number
   /** Of the body of a payload, if it is not the usual one. */
@@ -74,6 +78,8 @@ export interface Stage {
   another(): Promise<Stage>
   close(): Promise<void>
 }
+
+export const RUNS_DEFAULT = 3
 
 /** How long a measurement goes on at most. What is done by then gives the rate, and the report says so. */
 export const CAP_MS = 5_000

@@ -32,11 +32,13 @@ Plays faults against Millrace and its peers: real processes, real servers, a led
   --only SYSTEM[:BACKEND],…   only these systems (${SYSTEM_NAMES.join(', ')})
   --backend BACKEND,…         only on these (postgres, redis, hybrid)
   --scenario NAME,…           only these scenarios
-  --full                      longer phases, and peers in every scenario they can play: hours; the default run is planned for 45 minutes
+  --full                      longer phases: hours; the default run is planned for 45 minutes
   --short                     the cut of the tests: seconds per cell
   --json FILE                 results, written after each cell (default ${JSON_DEFAULT})
   --resume                    keep the cells that FILE has, play the others
   --help                      show this
+
+Without --only, --scenario and --full a peer plays where it tells most, on one of its backends; with any of them, wherever it can.
 
 Scenarios:
 ${SCENARIOS.map(({ name, says }) => `  ${name.padEnd(24)}  ${says}`).join('\n')}
@@ -74,7 +76,6 @@ export function parseCommand(argv: readonly string[], systems: readonly ChaosSys
 }
 
 interface Chosen {
-  /** Peers in every scenario that is for them. */
   readonly isFull: boolean
   readonly only: readonly string[] | undefined
   readonly backends: readonly string[] | undefined
@@ -86,8 +87,8 @@ export function turnsOf(
   systems: readonly ChaosSystem[],
   { isFull, only, backends, scenarios }: Chosen,
 ): readonly Turn[] {
-  // Whoever names a scenario wants it of everybody.
-  const isAsked = isFull || scenarios !== undefined
+  // Whoever names a scenario wants it of everybody, whoever names a system wants all of it.
+  const isAsked = isFull || scenarios !== undefined || only !== undefined
   const known = SCENARIOS.map(({ name }) => name)
   const unknown = scenarios?.find((name) => !known.includes(name))
   if (unknown !== undefined) throw new Error(`no scenario is called '${unknown}'; there are ${known.join(', ')}`)
@@ -95,17 +96,22 @@ export function turnsOf(
   if (strange !== undefined) throw new Error(`no system is called '${strange}'; there are ${SYSTEM_NAMES.join(', ')}`)
   const turns = SCENARIOS.filter(({ name }) => scenarios?.includes(name) ?? true).flatMap((scenario) =>
     systems
-      .filter(({ name }) => name === OURS || scenario.peers === 'usual' || (isAsked && scenario.peers === 'full'))
-      .flatMap(({ name: system, backends: own }) =>
-        own
+      .filter(({ name }) => name === OURS || (isAsked ? scenario.peers !== 'never' : isUsual(scenario, name)))
+      .flatMap(({ name: system, backends: own }) => {
+        const possible = own
           .filter((backend) => scenario.backends.includes(backend) && (backends?.includes(backend) ?? true))
           .filter((backend) => isFor(scenario, system, backend))
           .filter((backend) => only?.some((target) => target === system || target === `${system}:${backend}`) ?? true)
-          .map((backend) => ({ scenario, system, backend })),
-      ),
+        const played = system === OURS || isAsked ? possible : possible.slice(0, 1)
+        return played.map((backend) => ({ scenario, system, backend }))
+      }),
   )
   if (turns.length === 0) throw new Error('nothing to play: no system has such a scenario on such a backend')
   return turns
+}
+
+function isUsual({ peers, usually }: Scenario, system: string): boolean {
+  return peers === 'usual' && (usually?.includes(system) ?? true)
 }
 
 function isFor({ among }: Scenario, system: string, backend: Backend): boolean {

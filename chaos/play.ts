@@ -127,7 +127,8 @@ async function drain(stage: Stage, maxMs: number, failed: readonly string[] = []
     // A store that forgot some will never run them: the rest is over when nothing happens any more.
     if (isDone || nowMs - changedMs > QUIET_MS || nowMs > deadlineMs) {
       const census = await system.inspect(place)
-      if (census.waiting + census.running === 0 || nowMs > deadlineMs) return census
+      const awaited = census.waiting + (system.holdsForHours ? 0 : census.running)
+      if (awaited === 0 || nowMs > deadlineMs) return census
     }
     await wait(LOOK_MS)
   }

@@ -14,8 +14,10 @@ export interface Scenario {
   readonly says: string
   /** Where it bites. */
   readonly backends: readonly Backend[]
-  /** Whether peers are struck in the same way: with --full alone, or never, since only Millrace has what it is about. */
-  readonly peers: 'usual' | 'full' | 'never'
+  /** Whether peers are struck in the same way: where somebody asks for it alone, or never, since only Millrace has what it is about. */
+  readonly peers: 'usual' | 'asked' | 'never'
+  /** Of the usual peers only these, unless somebody asks: the others take minutes to show the same. */
+  readonly usually?: readonly string[]
   /** Of the peers only these, as for --only: the others have nothing like it. */
   readonly among?: readonly string[]
   readonly ratePerS?: number

@@ -32,7 +32,10 @@ export interface WorkerSettings {
 
 export interface ChaosSystem {
   readonly name: string
+  /** First the one that most of its users have. */
   readonly backends: readonly Backend[]
+  /** What a dead worker held comes back only after hours: nobody waits for that. */
+  readonly holdsForHours?: true
   /** How it is set up, stated beside its results. */
   readonly settings: string
   /** Schema and queue, once per run. */

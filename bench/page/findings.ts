@@ -1,7 +1,8 @@
 // What the numbers say: how Millrace stands beside the best peer, where a peer is ahead, and what a second process brings.
 import { keeperOf } from '../backends.ts'
 import { SCENARIOS } from '../catalogue.ts'
-import { OURS, ratiosOf } from '../ratios.ts'
+import { OURS } from '../catalogue.ts'
+import { ratiosOf } from '../ratios.ts'
 import type { Ratio } from '../ratios.ts'
 import type { Row } from '../report.ts'
 import { METRIC_NAMES } from '../scenario.ts'

@@ -1,6 +1,6 @@
 // The block of the README about speed, from a report to text: one table per place where jobs can be kept.
 import { withBlock } from '../../scripts/readme-block.ts'
-import { OURS } from '../ratios.ts'
+import { OURS } from '../catalogue.ts'
 import type { Report, Row } from '../report.ts'
 import type { Metric } from '../scenario.ts'
 import { tableOf } from './markdown.ts'

@@ -36,7 +36,7 @@ export const enqueueLarge: Scenario = {
   name: `${enqueueSingle.name}-8k`,
   says: `${enqueueSingle.says}, 8 KiB of payload`,
   jobs: { memory: 50_000, redis: 20_000, postgres: 10_000 },
-  isFullOnly: true,
+  usual: 'nobody',
   bodyBytes: 8192,
 }
 

@@ -11,7 +11,7 @@ export const footprint: Scenario = {
   aim: 'enqueue',
   jobs: { memory: 50_000, redis: 50_000, postgres: 50_000 },
   seconds: { memory: 4, redis: 14, postgres: 7 },
-  isFullOnly: true,
+  usual: 'nobody',
   async run(stage, jobs) {
     // The first jobs also load code and grow pools; that is not the price of a job.
     await warmUpProducers(stage, jobs)

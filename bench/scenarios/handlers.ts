@@ -12,9 +12,11 @@ export function handlers(processes: number): Scenario {
     name: `handlers-${HANDLER_MS}ms${processes === 1 ? '' : `x${processes}`}`,
     says: `work off jobs whose handlers take ${HANDLER_MS} ms, concurrency ${CONCURRENCY}${each}`,
     aim: 'handlers',
-    jobs: { ...(processes === 1 && { memory: 4000 }), redis: 4000, postgres: 4000 },
-    seconds: { memory: 8, redis: 8 / processes, postgres: 9 / processes },
-    isFullOnly: true,
+    // In memory nothing is shared out.
+    jobs: { redis: 4000, postgres: 4000 },
+    seconds: { redis: 8 / processes, postgres: 9 / processes },
+    usual: 'ours',
+    ...(processes > 1 && { beside: `handlers-${HANDLER_MS}ms` }),
     run: (stage, jobs) =>
       measureDrain(stage, jobs, {
         concurrency: CONCURRENCY,

@@ -18,7 +18,7 @@ export const heldTransaction: Scenario = {
   aim: 'throughput',
   jobs: { postgres: 180_000 },
   seconds: { postgres: 45 },
-  isFullOnly: true,
+  usual: 'nobody',
   async run(stage, jobs) {
     const roundJobs = Math.ceil(jobs / ROUNDS)
     const other = await stage.another()

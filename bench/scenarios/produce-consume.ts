@@ -19,7 +19,7 @@ export const produceConsume: Scenario = {
   aim: 'throughput',
   jobs: { memory: 200_000, redis: 50_000, postgres: 50_000 },
   seconds: { memory: 6, redis: 6, postgres: 7 },
-  isFullOnly: true,
+  usual: 'nobody',
   async run(stage, jobs) {
     const { system } = stage
     const crew = await stage.crew({ concurrency: CONCURRENCY })

@@ -34,7 +34,7 @@ export const CROWD_SCENARIOS: readonly Scenario[] = [
     name: 'due-at-once',
     says: 'fifty thousand jobs are due in the same millisecond (a million with --full)',
     backends: EVERYWHERE,
-    peers: 'full',
+    peers: 'asked',
     ratePerS: 0,
     strike: comeDue,
   },

@@ -11,7 +11,7 @@ export const DISK_SCENARIOS: readonly Scenario[] = [
     name: 'disk-full',
     says: 'the disk of PostgreSQL (a tmpfs of 256 MB) is filled to the last byte, and emptied a phase after the first refusal',
     backends: ['postgres', 'hybrid'],
-    peers: 'full',
+    peers: 'asked',
     isMissing: () => (process.getuid?.() === 0 ? undefined : 'it mounts a disk, which only root may'),
     stores: onSmallDisk,
     async strike(stage, { phaseMs }) {

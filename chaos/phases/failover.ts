@@ -14,7 +14,7 @@ export const FAILOVER_SCENARIOS: readonly Scenario[] = [
     name: 'postgres-failover',
     says: 'PostgreSQL is stopped at once, as by a crash, and its synchronous standby takes over',
     backends: ON_POSTGRES,
-    peers: 'full',
+    peers: 'asked',
     stores: (usual) => withStandby(usual, 'sync'),
     async strike(stage) {
       const atMs = Date.now()

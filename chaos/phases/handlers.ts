@@ -22,7 +22,7 @@ export const HANDLER_SCENARIOS: readonly Scenario[] = [
     name: 'handler-past-deadline',
     says: 'handlers in every slot of a worker pass their deadline of a second, ignore the abort signal, and answer after the next run has begun',
     backends: EVERYWHERE,
-    peers: 'full',
+    peers: 'asked',
     among: ['pg-boss'],
     ratePerS: 0,
     crew: () => [{}],
@@ -33,7 +33,7 @@ export const HANDLER_SCENARIOS: readonly Scenario[] = [
     name: 'out-of-memory',
     says: `a handler uses up the heap of its worker (${HEAP_MAX_MIB} MiB), which ends in the middle of its other jobs and is started again`,
     backends: EVERYWHERE,
-    peers: 'full',
+    peers: 'asked',
     interrupts: true,
     async strike(stage) {
       const victim = await stage.startWorker({ heapMaxMiB: HEAP_MAX_MIB })

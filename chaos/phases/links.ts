@@ -21,7 +21,7 @@ export const LINK_SCENARIOS: readonly Scenario[] = [
     name: 'link-latency',
     says: 'every link is 100 ms slower, both ways',
     backends: EVERYWHERE,
-    peers: 'full',
+    peers: 'asked',
     async strike(stage, { phaseMs }) {
       const atMs = Date.now()
       each(stage, ({ postgres, redis }) => [postgres?.delay(LATENCY_MS), redis?.delay(LATENCY_MS)])
@@ -35,7 +35,7 @@ export const LINK_SCENARIOS: readonly Scenario[] = [
     name: 'link-blackhole',
     says: 'one of two workers hears nothing and is not heard for two ttls; nobody tells it so',
     backends: EVERYWHERE,
-    peers: 'full',
+    peers: 'asked',
     async strike({ workers }, { ttlMs }) {
       const { link, pid } = workers[1]!
       link.postgres?.blackhole(true)
@@ -55,7 +55,7 @@ export const LINK_SCENARIOS: readonly Scenario[] = [
     name: 'link-swallow',
     says: 'what is sent to Redis never arrives, for one ttl; answers would',
     backends: ['redis', 'hybrid'],
-    peers: 'full',
+    peers: 'asked',
     async strike(stage, { ttlMs }) {
       const atMs = Date.now()
       each(stage, ({ redis }) => redis!.deafen(true))
@@ -69,7 +69,7 @@ export const LINK_SCENARIOS: readonly Scenario[] = [
     name: 'link-reset',
     says: 'every connection is reset, twice a second',
     backends: EVERYWHERE,
-    peers: 'full',
+    peers: 'asked',
     strike: (stage, { phaseMs }) =>
       again(phaseMs, () => each(stage, ({ postgres, redis }) => [postgres?.resetAll(), redis?.resetAll()])),
     promise: TOLERANT,
@@ -78,7 +78,7 @@ export const LINK_SCENARIOS: readonly Scenario[] = [
     name: 'link-cut',
     says: 'every connection breaks in the middle of an answer, after 1000 bytes, twice a second',
     backends: EVERYWHERE,
-    peers: 'full',
+    peers: 'asked',
     strike: (stage, { phaseMs }) =>
       again(phaseMs, () =>
         each(stage, ({ postgres, redis }) => [postgres?.cutAfter(CUT_BYTES), redis?.cutAfter(CUT_BYTES)]),
@@ -89,7 +89,7 @@ export const LINK_SCENARIOS: readonly Scenario[] = [
     name: 'lost-commit-reply',
     says: 'PostgreSQL has committed, and the answer is lost, again and again on every link',
     backends: ['postgres', 'hybrid'],
-    peers: 'full',
+    peers: 'asked',
     async strike(stage, { phaseMs }) {
       const atMs = Date.now()
       const losses = links(stage).map(({ postgres }) =>
@@ -107,7 +107,7 @@ export const LINK_SCENARIOS: readonly Scenario[] = [
     name: 'lost-script-reply',
     says: 'Redis has run a script, and the answer is lost, again and again on every link',
     backends: ['redis', 'hybrid'],
-    peers: 'full',
+    peers: 'asked',
     async strike(stage, { phaseMs }) {
       const atMs = Date.now()
       const losses = links(stage).map((): Lost[] => [])

@@ -7,7 +7,7 @@ export const LOAD_SCENARIOS: readonly Scenario[] = [
     name: 'high-load',
     says: 'half as much load again',
     backends: ['postgres', 'redis', 'hybrid'],
-    peers: 'usual',
+    peers: 'asked',
     ratePerS: 600,
     async strike({ startProducer, load }, { phaseMs }) {
       const more = await startProducer(load.ratePerS / 2)

@@ -42,7 +42,7 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
     name: 'postgres-crash',
     says: 'PostgreSQL is stopped at once, as by a crash, and recovers from its log',
     backends: ON_POSTGRES,
-    peers: 'full',
+    peers: 'asked',
     async strike({ servers }) {
       const atMs = Date.now()
       await servers.postgres.restart('immediate')
@@ -83,7 +83,7 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
     name: 'pool-exhaustion',
     says: 'others take every connection of PostgreSQL that is free or is let go, until they have all but five',
     backends: ON_POSTGRES,
-    peers: 'usual',
+    peers: 'asked',
     async strike(stage, { phaseMs }) {
       const { place, system } = stage
       const alive = system.name === OURS ? await aliveWorkers(place) : []
@@ -101,7 +101,7 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
     name: 'active-readers',
     says: 'four connections count the largest table again and again, each in one long snapshot',
     backends: ON_POSTGRES,
-    peers: 'usual',
+    peers: 'asked',
     strike: (stage, { phaseMs }) =>
       held(stage, READERS, async (clients) => {
         const [table] = await query<{ name: string }>(stage.place, LARGEST_TABLE)

@@ -15,7 +15,7 @@ export const REDIS_MEMORY_SCENARIOS: readonly Scenario[] = [
     name: 'redis-full',
     says: 'Redis is far beyond its maxmemory (noeviction) for longer than a ttl: the hybrid goes on without it, Redis alone refuses jobs and says why',
     backends: ['redis', 'hybrid'],
-    peers: 'full',
+    peers: 'asked',
     async strike(stage, { phaseMs, ttlMs }) {
       const { redis } = stage.servers
       const isAlone = stage.place.backend === 'redis'

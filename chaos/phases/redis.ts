@@ -33,7 +33,7 @@ export const REDIS_SCENARIOS: readonly Scenario[] = [
     name: 'redis-restart',
     says: 'Redis gets SIGKILL while nothing waits to be written to its log, and comes back with it',
     backends: ON_REDIS,
-    peers: 'full',
+    peers: 'asked',
     async strike({ servers }) {
       await untilLogged(servers.redis)
       const atMs = Date.now()
@@ -60,7 +60,7 @@ export const REDIS_SCENARIOS: readonly Scenario[] = [
     name: 'redis-old-snapshot',
     says: 'Redis gets SIGKILL and comes back with the data of a second before',
     backends: ON_REDIS,
-    peers: 'full',
+    peers: 'asked',
     async strike(stage, { ttlMs }) {
       const { redis } = stage.servers
       const sinceMs = Date.now()
@@ -82,7 +82,7 @@ export const REDIS_SCENARIOS: readonly Scenario[] = [
     name: 'replica-promoted',
     says: 'a replica takes over that has missed the last second',
     backends: ON_REDIS,
-    peers: 'full',
+    peers: 'asked',
     async strike(stage, { ttlMs }) {
       const replica = await startReplicaOf(stage.servers.redis)
       const sinceMs = Date.now()

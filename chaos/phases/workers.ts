@@ -64,7 +64,7 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     name: 'kill-worker-short-ttl',
     says: 'the same with a ttl of 5 s, or what comes nearest to one',
     backends: EVERYWHERE,
-    peers: 'full',
+    peers: 'asked',
     strike: killOne,
     interrupts: true,
     promise: { recoveryMaxS: 6 },
@@ -94,7 +94,7 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     name: 'worker-stopped',
     says: 'one of two workers is stopped for two ttls (SIGSTOP) and goes on: what it reports then comes too late',
     backends: EVERYWHERE,
-    peers: 'full',
+    peers: 'asked',
     async strike({ workers, ...stage }, { ttlMs }) {
       const victim = workers[1]!
       await busy(stage, victim.pid)
@@ -110,7 +110,7 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     name: 'worker-drained',
     says: 'one of two workers is asked to stop, ends what it has begun, and another takes its place, as in a deployment',
     backends: EVERYWHERE,
-    peers: 'full',
+    peers: 'asked',
     async strike({ workers, startWorker, ...stage }) {
       const victim = workers[0]!
       await busy(stage, victim.pid)
@@ -127,6 +127,7 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     says: 'a handler blocks the event loop of its worker for 60 s; default settings',
     backends: EVERYWHERE,
     peers: 'usual',
+    usually: ['bullmq'],
     ratePerS: 50,
     ttl: 'default',
     async strike({ blocker, enqueue, books }, { blockedMs }) {

@@ -27,6 +27,7 @@ interface Utils {
 export const graphileWorker: ChaosSystem = {
   name: 'graphile-worker',
   backends: ['postgres'],
+  holdsForHours: true,
   settings:
     `job keys of the producer; pool of the concurrency + ${POOL_SPARE} (${POOL_MIN} at the least), log off; else its ` +
     'defaults: 25 attempts with exponential backoff, no local queue, no batching of completions, poll every 2 s, locks ' +

@@ -17,11 +17,11 @@ const about: About = {
   notes: [],
   method: [],
 }
-const cell = { system: 'pg-boss', backend: 'postgres', scenario: 'drain-1', jobs: 10 }
+const cell = { system: 'pg-boss', backend: 'postgres', scenario: 'drain-1', jobs: 10, runs: 2 }
 const other = { ...cell, system: 'graphile-worker' }
 
 function setup(): Journal {
-  return newJournal({ cells: [cell, other], runs: 2 }, about, '2030-01-01T00:00:00Z')
+  return newJournal({ cells: [cell, other] }, about, '2030-01-01T00:00:00Z')
 }
 
 function turn(system: string, run: number, outcome: number | 'failed'): TurnRecord {
@@ -89,8 +89,8 @@ describe('its file', () => {
 
   test.each([
     ['{"results": []}', 'not a file of results'],
-    ['{"turns": [], "plan": {"runs": 1, "cells": [{"scenario": "gone", "system": "pg-boss"}]}}', 'plans gone'],
-    ['{"turns": [], "plan": {"runs": 1, "cells": [{"scenario": "drain-1", "system": "nobody"}]}}', 'with nobody'],
+    ['{"turns": [], "plan": {"cells": [{"scenario": "gone", "system": "pg-boss"}]}}', 'plans gone'],
+    ['{"turns": [], "plan": {"cells": [{"scenario": "drain-1", "system": "nobody"}]}}', 'with nobody'],
   ])('%s is refused', (text, reason) => {
     const file = join(folder(), 'a.json')
     writeFileSync(file, text)

@@ -23,7 +23,7 @@ function rows(target: string, scenario: string, values: Values, jobs = 1_000_000
   const runs = [0.99, 1, 1.01].map((factor) => ({
     values: Object.fromEntries(Object.entries(values).map(([metric, value]) => [metric, value * factor])),
   }))
-  return rowsOf({ system, backend, scenario, jobs }, runs)
+  return rowsOf({ system, backend, scenario, jobs, runs: runs.length }, runs)
 }
 
 function reportWith(...results: readonly (readonly Row[])[]): Report {

@@ -9,16 +9,10 @@ import type { Crew } from '../../bench/crew.ts'
 import { START_S, estimateS, inWords } from '../../bench/estimate.ts'
 import { untilFinished } from '../../bench/finish.ts'
 import { cellsOf, turnsOf } from '../../bench/plan.ts'
-import type { Cell } from '../../bench/plan.ts'
-import { ratiosOf } from '../../bench/ratios.ts'
 import { callsIn, infoField } from '../../bench/redis-info.ts'
-import { aboutOf, rowsOf } from '../../bench/report.ts'
-import type { Report, Row } from '../../bench/report.ts'
-import type { Metric } from '../../bench/scenario.ts'
 import { parseStat } from '../../bench/server-cpu.ts'
 import { median, percentile, summarise } from '../../bench/stats.ts'
 import type { OpenSystem } from '../../bench/system.ts'
-import { tableOf, textOf } from '../../bench/table.ts'
 
 function cells(...argv: string[]) {
   const command = parseCommand(argv)
@@ -29,20 +23,32 @@ function cells(...argv: string[]) {
 describe('arguments', () => {
   test('without any, the usual scenarios run on every system with their own number of jobs; --full adds the others', () => {
     const command = parseCommand([])
-    expect(command).toMatchObject({ kind: 'run', plan: { runs: 3 }, json: undefined })
-    expect(cells()).toContainEqual({ system: 'millrace', backend: 'memory', scenario: 'drain-100', jobs: 200_000 })
-    expect(cells()).toContainEqual({ system: 'pg-boss', backend: 'postgres', scenario: 'drain-100', jobs: 50_000 })
+    expect(command).toMatchObject({ kind: 'run', json: undefined })
+    expect(cells()).toContainEqual({
+      system: 'millrace',
+      backend: 'memory',
+      scenario: 'drain-100',
+      jobs: 200_000,
+      runs: 5,
+    })
+    expect(cells()).toContainEqual({
+      system: 'pg-boss',
+      backend: 'postgres',
+      scenario: 'drain-100',
+      jobs: 50_000,
+      runs: 5,
+    })
     const scenariosOf = (...argv: string[]) => [...new Set(cells(...argv).map(({ scenario }) => scenario))]
     expect(scenariosOf('--full')).toEqual(SCENARIOS.map(({ name }) => name))
-    expect(scenariosOf()).toEqual(SCENARIOS.filter(({ isFullOnly }) => !isFullOnly).map(({ name }) => name))
+    expect(scenariosOf()).toEqual(SCENARIOS.filter(({ usual }) => usual !== 'nobody').map(({ name }) => name))
     expect(scenariosOf('--scenario', 'drain-1')).toEqual(['drain-1'])
     expect(new Set(cells().map(({ system }) => system))).toEqual(new Set(Object.keys(SYSTEMS)))
   })
 
   test('systems, backends and scenarios can be chosen, in the order given', () => {
     expect(cells('--only', 'millrace:memory', '--scenario', 'footprint,drain-1', '--jobs', '50')).toEqual([
-      { system: 'millrace', backend: 'memory', scenario: 'footprint', jobs: 50 },
-      { system: 'millrace', backend: 'memory', scenario: 'drain-1', jobs: 50 },
+      { system: 'millrace', backend: 'memory', scenario: 'footprint', jobs: 50, runs: 3 },
+      { system: 'millrace', backend: 'memory', scenario: 'drain-1', jobs: 50, runs: 3 },
     ])
     expect(cells('--only', 'graphile-worker,pg-boss', '--scenario', 'drain-1').map(({ system }) => system)).toEqual([
       'graphile-worker',
@@ -67,8 +73,18 @@ describe('arguments', () => {
     ])
   })
 
+  test('of two processes only ours is measured, unless somebody asks', () => {
+    const systemsOf = (...argv: string[]) =>
+      new Set(cells(...argv).flatMap(({ scenario, system }) => (scenario === 'drain-100x2' ? [system] : [])))
+    expect(systemsOf()).toEqual(new Set(['millrace']))
+    const everybody = new Set(Object.keys(SYSTEMS))
+    expect(systemsOf('--full')).toEqual(everybody)
+    expect(systemsOf('--scenario', 'drain-100x2')).toEqual(everybody)
+  })
+
   test('runs and the file for the results are taken', () => {
-    expect(parseCommand(['--runs', '7', '--json', 'out.json'])).toMatchObject({ plan: { runs: 7 }, json: 'out.json' })
+    expect(parseCommand(['--runs', '7', '--json', 'out.json'])).toMatchObject({ json: 'out.json' })
+    expect(new Set(cells('--runs', '7').map(({ runs }) => runs))).toEqual(new Set([7]))
   })
 
   test('a benchmark that goes on takes its plan from its file', () => {
@@ -117,7 +133,7 @@ describe('plan', () => {
 
   test('systems take turns within a scenario, and a scenario is done before the next begins', () => {
     const scenarios = SCENARIOS.filter(({ name }) => name === 'drain-1' || name === 'footprint')
-    const turns = turnsOf(cellsOf(targets, scenarios, undefined), 2)
+    const turns = turnsOf(cellsOf(targets, scenarios, { runs: 2 }))
     expect(turns.map(({ cell, run }) => `${cell.scenario} ${cell.system} ${run}`)).toEqual([
       'drain-1 millrace 1',
       'drain-1 pg-boss 1',
@@ -134,8 +150,31 @@ describe('plan', () => {
     ])
   })
 
+  test('one process and two take turns', () => {
+    const scenarios = SCENARIOS.filter(({ name }) => name.startsWith('handlers'))
+    const turns = turnsOf(cellsOf([{ system: 'millrace', backend: 'redis' }], scenarios, { runs: 2 }))
+    expect(turns.map(({ cell, run }) => `${cell.scenario} ${run}`)).toEqual([
+      'handlers-10ms 1',
+      'handlers-10msx2 1',
+      'handlers-10ms 2',
+      'handlers-10msx2 2',
+    ])
+  })
+
+  test('who has more runs goes on when the others are done', () => {
+    const [first, second] = cellsOf(
+      targets,
+      SCENARIOS.filter(({ name }) => name === 'drain-1'),
+    )
+    const turns = turnsOf([
+      { ...first!, runs: 1 },
+      { ...second!, runs: 2 },
+    ])
+    expect(turns.map(({ cell, run }) => `${cell.system} ${run}`)).toEqual(['millrace 1', 'pg-boss 1', 'pg-boss 2'])
+  })
+
   test('a backend is left out where a scenario needs several processes or tables', () => {
-    const planned = cellsOf(targets, SCENARIOS, undefined)
+    const planned = cellsOf(targets, SCENARIOS)
     const without = (backend: string) =>
       SCENARIOS.map(({ name }) => name).filter(
         (name) => !planned.some((cell) => cell.backend === backend && cell.scenario === name),
@@ -147,6 +186,7 @@ describe('plan', () => {
       'drain-100-fresh',
       'drain-100-1ms',
       'drain-100-1m',
+      'handlers-10ms',
       'handlers-10msx2',
       'held-transaction',
     ])
@@ -156,7 +196,7 @@ describe('plan', () => {
 
   test('a hybrid plays what PostgreSQL plays, and a backlog on Redis is as long', () => {
     const jobsOf = (backend: string) =>
-      cellsOf([{ system: 'millrace', backend }], SCENARIOS, undefined).map(({ scenario, jobs }) => ({ scenario, jobs }))
+      cellsOf([{ system: 'millrace', backend }], SCENARIOS).map(({ scenario, jobs }) => ({ scenario, jobs }))
     expect(jobsOf('hybrid')).toEqual(jobsOf('postgres'))
     const drains = (backend: string) => jobsOf(backend).filter(({ scenario }) => scenario.startsWith('drain-'))
     expect(drains('redis')).toEqual(drains('postgres').filter(({ scenario }) => scenario !== 'drain-100-fresh'))
@@ -164,17 +204,17 @@ describe('plan', () => {
 })
 
 describe('how long it takes', () => {
-  const usualMinutes = (...argv: string[]) => (START_S + 3 * estimateS(cells(...argv))) / 60
+  const usualMinutes = (...argv: string[]) => (START_S + estimateS(turnsOf(cells(...argv)))) / 60
 
   test('the usual plan is within half an hour on 2 cores with time to spare, and the help says so', () => {
-    expect(usualMinutes()).toBeLessThan(26)
+    expect(usualMinutes()).toBeLessThan(29)
     expect(USAGE).toContain(inWords(60 * usualMinutes()))
     expect(USAGE).toContain(inWords(60 * usualMinutes('--full')))
   })
 
   test('fewer jobs take less, and many more at most twice as long, because time stops them', () => {
     const secondsOf = (jobs: number) =>
-      estimateS(cells('--only', 'pg-boss', '--scenario', 'drain-1', '--jobs', `${jobs}`))
+      estimateS(turnsOf(cells('--only', 'pg-boss', '--scenario', 'drain-1', '--jobs', `${jobs}`)))
     expect(secondsOf(500)).toBeLessThan(secondsOf(50_000) / 2)
     expect(secondsOf(10_000_000)).toBeLessThan(secondsOf(50_000) * 2)
   })
@@ -286,127 +326,5 @@ describe('what Redis says', () => {
 
   test('calls of all commands are added, those of subcommands and of scripts too', () => {
     expect(callsIn(stats)).toBe(34)
-  })
-})
-
-describe('report', () => {
-  const cell: Cell = { system: 'pg-boss', backend: 'postgres', scenario: 'drain-1', jobs: 10 }
-  const equipment = { peers: { nodeVersion: 'v1.2.3', versions: { 'pg-boss': '9.9.9', bullmq: '8.8.8' } } }
-
-  function reportOf(results: readonly Row[]): Report {
-    return { started: '', ended: '', ...aboutOf(results, equipment), results }
-  }
-
-  function row(system: string, backend: string, metric: Metric, value: number): Row {
-    return rowsOf({ ...cell, system, backend }, [{ values: { [metric]: value } }])[0]!
-  }
-
-  test('each metric of a cell becomes one row with its unit and its durability', () => {
-    const rows = rowsOf(cell, [
-      { values: { jobs_per_s: 100, cpu_us_per_job: 5 } },
-      { values: { jobs_per_s: 300, cpu_us_per_job: 7 } },
-    ])
-    const durability = 'fsync, synchronous_commit on'
-    expect(rows).toEqual([
-      { ...cell, metric: 'jobs_per_s', median: 200, min: 100, max: 300, runs: 2, unit: 'jobs/s', durability },
-      { ...cell, metric: 'cpu_us_per_job', median: 6, min: 5, max: 7, runs: 2, unit: 'µs', durability },
-    ])
-  })
-
-  test('a metric that one of the runs could not measure is left out', () => {
-    const rows = rowsOf(cell, [{ values: { jobs_per_s: 1 } }, { values: { jobs_per_s: 2, cpu_us_per_job: 3 } }])
-    expect(rows.map(({ metric, runs }) => ({ metric, runs }))).toEqual([{ metric: 'jobs_per_s', runs: 2 }])
-  })
-
-  test('a run that was stopped by time says how far it came', () => {
-    const values = { jobs_per_s: 1 }
-    const noteOf = (...done: (number | undefined)[]) =>
-      rowsOf(
-        cell,
-        done.map((jobs) => ({ values, ...(jobs !== undefined && { cappedAtJobs: jobs }) })),
-      )[0]?.note
-    expect(noteOf(4, 6)).toBe('stopped by time (5 s) with 4 to 6 of 10 jobs done')
-    expect(noteOf(4, 4)).toBe('stopped by time (5 s) with 4 of 10 jobs done')
-    expect(noteOf(undefined, 4)).toBe('stopped by time (5 s) with 4 to 10 of 10 jobs done')
-    expect(noteOf(undefined, undefined)).toBeUndefined()
-  })
-
-  test('every system is in it with its version, durability and settings, and no other', () => {
-    const about = aboutOf([cell], { ...equipment, commit: 'abc1234' })
-    expect(about).toMatchObject({
-      node: 'v1.2.3',
-      versions: { 'pg-boss': '9.9.9', millrace: expect.stringMatching(/^\d+\.\d+\.\d+ abc1234$/) },
-      durability: { 'pg-boss:postgres': 'fsync, synchronous_commit on' },
-      settings: { 'pg-boss:postgres': expect.stringContaining('1000') },
-    })
-    expect(about.versions).not.toHaveProperty('bullmq')
-  })
-
-  test('Millrace is compared with each peer so that above 1 is always better', () => {
-    const rows = [
-      row('millrace', 'postgres', 'jobs_per_s', 300),
-      row('pg-boss', 'postgres', 'jobs_per_s', 100),
-      row('millrace', 'postgres', 'p99_ms', 8),
-      row('bullmq', 'postgres', 'p99_ms', 4),
-    ]
-    expect(ratiosOf(rows)).toEqual([
-      { scenario: 'drain-1', metric: 'jobs_per_s', ours: 'millrace:postgres', peer: 'pg-boss:postgres', factor: 3 },
-      { scenario: 'drain-1', metric: 'p99_ms', ours: 'millrace:postgres', peer: 'bullmq:postgres', factor: 0.5 },
-    ])
-    expect(textOf(reportOf(rows))).toContain('How many times better millrace:postgres is')
-  })
-
-  test('every row says what its log promises, and a hybrid both', () => {
-    const durabilityOf = (backend: string) => row('millrace', backend, 'jobs_per_s', 1).durability
-    expect(durabilityOf('redis')).toBe('AOF everysec')
-    expect(durabilityOf('redis-no-aof')).toBe('no AOF')
-    expect(durabilityOf('hybrid')).toBe('fsync, synchronous_commit on; Redis: AOF everysec')
-  })
-
-  test('Redis is compared with Redis of the same log, and the hybrid with everybody and with PostgreSQL alone', () => {
-    const rows = [
-      row('millrace', 'redis', 'jobs_per_s', 60),
-      row('millrace', 'hybrid', 'jobs_per_s', 40),
-      row('millrace', 'postgres', 'jobs_per_s', 20),
-      row('bullmq', 'redis', 'jobs_per_s', 10),
-      row('bullmq', 'redis-no-aof', 'jobs_per_s', 15),
-      row('bee-queue', 'redis', 'jobs_per_s', 20),
-      row('pg-boss', 'postgres', 'jobs_per_s', 5),
-    ]
-    expect(ratiosOf(rows).map(({ ours, peer, factor }) => [ours, peer, factor])).toEqual([
-      ['millrace:redis', 'bullmq:redis', 6],
-      ['millrace:redis', 'bee-queue:redis', 3],
-      ['millrace:hybrid', 'millrace:postgres', 2],
-      ['millrace:hybrid', 'bullmq:redis', 4],
-      ['millrace:hybrid', 'bee-queue:redis', 2],
-      ['millrace:hybrid', 'pg-boss:postgres', 8],
-      ['millrace:postgres', 'pg-boss:postgres', 4],
-    ])
-  })
-
-  test('what is neither better nor worse is not compared', () => {
-    const rows = [
-      row('millrace', 'postgres', 'worker_cpu_percent', 90),
-      row('pg-boss', 'postgres', 'worker_cpu_percent', 10),
-    ]
-    expect(ratiosOf(rows)).toEqual([])
-  })
-
-  test('what lives in memory is not compared with what survives a crash', () => {
-    const rows = [row('millrace', 'memory', 'jobs_per_s', 300), row('pg-boss', 'postgres', 'jobs_per_s', 100)]
-    expect(ratiosOf(rows)).toEqual([])
-    expect(textOf(reportOf(rows))).not.toContain('How many times')
-  })
-
-  test('numbers stand to the right and words to the left', () => {
-    expect(
-      tableOf(
-        ['name', 'rate'],
-        [
-          ['a', '5'],
-          ['long name', ''],
-        ],
-      ),
-    ).toEqual(['name       rate', 'a             5', 'long name'])
   })
 })

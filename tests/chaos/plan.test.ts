@@ -29,6 +29,26 @@ test('without options every scenario is played on every backend that it has', ()
   expect(turns()).toHaveLength(SCENARIOS.reduce((sum, { backends }) => sum + backends.length, 0))
 })
 
+test('a peer plays where it tells most and on one backend, unless somebody asks for more', async () => {
+  const all = await Promise.all(SYSTEM_NAMES.map(systemOf))
+  const peersOf = (argv: readonly string[], name: string): readonly string[] => {
+    const command = parseCommand(argv, all)
+    if (command.kind !== 'run') throw new Error(`it says ${command.kind}`)
+    return command.turns.flatMap(({ scenario, system, backend }) =>
+      scenario.name === name && system !== 'millrace' ? [`${system}:${backend}`] : [],
+    )
+  }
+  expect(peersOf([], 'kill-worker')).toEqual(['bullmq:redis', 'pg-boss:postgres', 'graphile-worker:postgres'])
+  expect(peersOf([], 'postgres-restart')).toContain('bullmq:postgres')
+  expect(peersOf([], 'loop-blocked')).toEqual(['bullmq:redis'])
+  expect(peersOf([], 'high-load')).toEqual([])
+  const everywhere = ['bullmq:redis', 'bullmq:postgres', 'pg-boss:postgres', 'graphile-worker:postgres']
+  expect(peersOf(['--full'], 'high-load')).toEqual(everywhere)
+  expect(peersOf(['--scenario', 'loop-blocked'], 'loop-blocked')).toEqual(everywhere)
+  expect(peersOf(['--only', 'bullmq'], 'high-load')).toEqual(['bullmq:redis', 'bullmq:postgres'])
+  expect(peersOf(['--full'], 'relay-killed')).toEqual([])
+})
+
 test('systems, backends and scenarios can be chosen', () => {
   expect(turns('--scenario', 'redis-wipe')).toEqual(['redis-wipe millrace:redis', 'redis-wipe millrace:hybrid'])
   expect(turns('--scenario', 'redis-wipe', '--backend', 'redis')).toEqual(['redis-wipe millrace:redis'])
