@@ -105,7 +105,7 @@ export class Engine {
       isPaused: (queue) => this.#queues.isPaused(queue),
       start: (run) => this.#start(run),
       takeTokens: (runs) => void takeTokens(runs, this.#rateGate),
-      giveBack: (run) => this.#settle(run, { kind: 'returned' }),
+      settle: (run, outcome) => this.#settle(run, outcome),
       onRoom: () => this.#pump.wake(),
     })
     this.#rateGate = {
@@ -121,6 +121,7 @@ export class Engine {
       callsMax: backend.capabilities.orderedCalls,
       settlesApart: backend.capabilities.settlesApart,
       demand: (asked) => this.#demand(asked),
+      onAnswered: () => slots.letGo(),
       reports: (most) => this.#reports.take(most),
       onReportLost: ({ run, transition }) => run && this.#reports.takeBack(run, transition),
       onClaimed: (jobs, demand, reply) => this.#claimed(jobs, demand, reply),
@@ -242,6 +243,7 @@ export class Engine {
     // Asked last: it forgets the hint that it answers with.
     if (limit <= 0 || !this.#poller.expects) return null
     const { queues } = this.#options
+    this.#options.slots.hold()
     const first = this.#rotation++ % queues.length
     const rotated = first === 0 ? queues : [...queues.slice(first), ...queues.slice(0, first)]
     return { worker: life.worker, claimNo: this.#life.nextClaimNo(), queues: rotated, limit }

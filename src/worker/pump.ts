@@ -36,6 +36,8 @@ export interface PumpOptions {
   readonly settlesApart: Capabilities['settlesApart']
   /** What to claim now, or null, with so many asked for and not yet answered. Asked right before each call. */
   readonly demand: (asked: number) => Demand | null
+  /** A demand was answered, and what came was handed over, or nobody will ever know the answer. */
+  readonly onAnswered: () => void
   /** At most so many reports of runs that wait to be sent; they go before settlements. */
   readonly reports: (most: number) => readonly Settlement[]
   /** Nobody knows what became of it: it has to be taken again. */
@@ -260,6 +262,8 @@ export class Pump {
       this.#frontFailed = true
       if (demand !== null && !isPlanted('claim-not-recovered')) this.#suspect = true
       throw error
+    } finally {
+      if (demand !== null) this.#options.onAnswered()
     }
   }
 

@@ -1,5 +1,6 @@
 // How many jobs may run at once in this process, shared by the engines of several connections. A job that
 // must run alone gets the process for itself: nothing else runs, and nothing else is even held.
+import { LoneTime } from './lone-time.ts'
 
 /** One of the engines that share the slots. */
 export interface SlotUser {
@@ -11,6 +12,8 @@ export interface SlotUser {
 
 export class Slots {
   readonly max: number
+  /** Of jobs that run alone, whichever engine has them. */
+  readonly lone = new LoneTime()
   #used = 0
   #held = 0
   #exclusive: SlotUser | undefined
@@ -54,17 +57,18 @@ export class Slots {
     this.#offer()
   }
 
-  /** A job was claimed, or its end was confirmed by the store. */
+  /** A job was claimed, or a claim is under way: whatever it brings will be held. */
   hold(): void {
     this.#held += 1
   }
 
+  /** The end of the job was confirmed by the store, or the claim was answered. */
   letGo(): void {
     this.#held -= 1
     if (this.#exclusive !== undefined) this.#exclusive.onSlot()
   }
 
-  /** Asks for the process; true when nothing but this one job is held any more. */
+  /** Asks for the process; true when nothing but this one job is held any more, and nothing is on its way. */
   reserve(user: SlotUser): boolean {
     if (this.#exclusive === undefined) {
       this.#exclusive = user

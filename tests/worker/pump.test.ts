@@ -35,6 +35,7 @@ test('the end of a run never overtakes its report, however many end at once', as
     settlesApart: 'never',
     demand: () => null,
     reports: (most) => reports.take(most),
+    onAnswered: () => undefined,
     onReportLost: () => undefined,
     onClaimed: () => undefined,
     onVerdict: ({ run, transition }) => {
@@ -102,6 +103,7 @@ function apart(reports: Settlement[] = []) {
       return demand
     },
     reports: () => reports.splice(0),
+    onAnswered: () => undefined,
     onReportLost: () => undefined,
     onClaimed: () => undefined,
     onVerdict: () => undefined,
@@ -184,6 +186,7 @@ function doubtful(jobs: Pick<JobStore, 'holdings'> & Partial<JobStore>) {
     settlesApart: 'never',
     demand: () => null,
     reports: () => [],
+    onAnswered: () => undefined,
     onReportLost: () => undefined,
     onClaimed: () => undefined,
     onVerdict: () => undefined,
@@ -262,6 +265,7 @@ test('with a backlog, claims and settlements part; without one they travel toget
       return demand
     },
     reports: () => [],
+    onAnswered: () => undefined,
     onReportLost: () => undefined,
     onClaimed: () => undefined,
     onVerdict: () => undefined,
