@@ -22,7 +22,9 @@ export function readJournal(file: string): Journal {
   if (!Array.isArray(journal.turns) || !Array.isArray(journal.plan?.cells)) {
     throw new Error(`${file} is not a file of results with which a benchmark can go on`)
   }
-  for (const { scenario, system } of journal.plan.cells) {
+  for (const { scenario, system, runs } of journal.plan.cells) {
+    if (!Number.isInteger(runs))
+      throw new Error(`${file} is of an older benchmark: its plan does not say how many runs`)
     if (SCENARIOS.some(({ name }) => name === scenario) && Object.hasOwn(SYSTEMS, system)) continue
     throw new Error(`${file} plans ${scenario} with ${system}, which this benchmark does not know`)
   }

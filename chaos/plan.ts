@@ -32,7 +32,7 @@ Plays faults against Millrace and its peers: real processes, real servers, a led
   --only SYSTEM[:BACKEND],…   only these systems (${SYSTEM_NAMES.join(', ')})
   --backend BACKEND,…         only on these (postgres, redis, hybrid)
   --scenario NAME,…           only these scenarios
-  --full                      longer phases: hours; the default run is planned for 45 minutes
+  --full                      longer phases, and peers wherever they can play: hours; the default run is planned for 45 minutes
   --short                     the cut of the tests: seconds per cell
   --json FILE                 results, written after each cell (default ${JSON_DEFAULT})
   --resume                    keep the cells that FILE has, play the others

@@ -17,6 +17,9 @@ export function renderReliability(report: ChaosReport): string {
   const held = ours.filter(({ ok }) => ok).length
   const { phaseMs, ttlMs } = TIMES[pace]
   const asked = SCENARIOS.flatMap(({ name, peers }) => (peers === 'asked' ? [name] : []))
+  const partly = SCENARIOS.flatMap(({ name, usually }) =>
+    usually === undefined ? [] : [`${name} (only ${usually.join(', ')})`],
+  )
   const installed = Object.entries(versions).map(([name, version]) => `${name} ${version}`)
   return `<!-- Generated from ${DATA} by \`npm run chaos:docs\`. Do not edit. -->
 
@@ -35,7 +38,8 @@ handler starts and when it ends. Every process reaches its stores through a prox
 another phase, the producer stops, and what is left is drained. Then the books are compared with what the system says of each job. Where PostgreSQL fails over or its disk is full, the cell has a server of its own. PostgreSQL has \`fsync\` and \`synchronous_commit\` on, Redis its log
 with \`everysec\`. Peers are played by the same program, and their workers are started again when they end by
 themselves. What only waits for a time-out of its own ${DRAIN_MAX_MS.short / 1000} s after the load (${DRAIN_MAX_MS.default / 1000} s at default settings) is *stuck*, not lost. Without being
-asked for (\`--full\`, \`--only\`, \`--scenario\`) a peer is played on one backend, and not in: ${asked.join(', ')}.
+asked for (\`--full\`, \`--only\`, \`--scenario\`) a peer is played on one backend, not in all of
+${partly.join(', ')} and not in: ${asked.join(', ')}.
 
 | column | means |
 |---|---|

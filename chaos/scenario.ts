@@ -14,7 +14,7 @@ export interface Scenario {
   readonly says: string
   /** Where it bites. */
   readonly backends: readonly Backend[]
-  /** Whether peers are struck in the same way: where somebody asks for it alone, or never, since only Millrace has what it is about. */
+  /** Whether peers are struck in the same way: only where somebody asks for it, or never, since only Millrace has what it is about. */
   readonly peers: 'usual' | 'asked' | 'never'
   /** Of the usual peers only these, unless somebody asks: the others take minutes to show the same. */
   readonly usually?: readonly string[]

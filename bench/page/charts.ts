@@ -1,7 +1,6 @@
 // Which charts there are: one per scenario for what it is about, and one more for the slowest of its latencies.
-import { SCENARIOS } from '../catalogue.ts'
 import { keeperOf } from '../backends.ts'
-import { OURS } from '../catalogue.ts'
+import { OURS, SCENARIOS } from '../catalogue.ts'
 import type { Report, Row } from '../report.ts'
 import { METRICS } from '../scenario.ts'
 import type { Metric } from '../scenario.ts'

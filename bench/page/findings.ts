@@ -1,7 +1,6 @@
 // What the numbers say: how Millrace stands beside the best peer, where a peer is ahead, and what a second process brings.
 import { keeperOf } from '../backends.ts'
-import { SCENARIOS } from '../catalogue.ts'
-import { OURS } from '../catalogue.ts'
+import { OURS, SCENARIOS } from '../catalogue.ts'
 import { ratiosOf } from '../ratios.ts'
 import type { Ratio } from '../ratios.ts'
 import type { Row } from '../report.ts'
@@ -56,12 +55,15 @@ export interface Missing {
   readonly target: string
 }
 
-/** Of the scenarios that were played: targets that can play them and have no row. */
+/** Of the scenarios that were played: targets that can play them and have no row. Peers only where one of them has. */
 export function missingOf(rows: readonly Row[], targets: readonly string[]): readonly Missing[] {
-  return SCENARIOS.flatMap(({ name, jobs }) => {
-    const own = new Set(rows.filter(({ scenario }) => scenario === name).map(nameOf))
-    if (own.size === 0) return []
-    const canPlay = (target: string): boolean => jobs[keeperOf(target.split(':')[1] ?? '')] !== undefined
+  return SCENARIOS.flatMap(({ name, jobs, usual }) => {
+    const played = rows.filter(({ scenario }) => scenario === name)
+    if (played.length === 0) return []
+    const own = new Set(played.map(nameOf))
+    const isForPeers = usual !== 'ours' || played.some(({ system }) => system !== OURS)
+    const canPlay = (target: string): boolean =>
+      jobs[keeperOf(target.split(':')[1] ?? '')] !== undefined && (isForPeers || target.startsWith(`${OURS}:`))
     return targets.filter((target) => canPlay(target) && !own.has(target)).map((target) => ({ scenario: name, target }))
   })
 }

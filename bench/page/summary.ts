@@ -56,9 +56,10 @@ function tableFor(results: readonly Row[], backends: readonly string[]): string 
         return row === undefined ? [] : [shown(row.median)]
       })
     const cells = targets.map((target) => valuesOf(target).join(' / '))
+    const isCompared = targets.some((target, index) => !target.startsWith(`${OURS}:`) && cells[index] !== '')
     const unit = metrics.map((metric) => METRIC_LABELS[metric].replace(', ms', '')).join(' / ')
     const what = metrics.includes('p50_ms') ? `${says}, ${unit} ms` : `${says}, ${unit}`
-    return cells.every((cell) => cell === '') ? [] : [[what, ...cells]]
+    return isCompared ? [[what, ...cells]] : []
   })
   return lines.length === 0 ? undefined : tableOf(['', ...targets.map(displayName)], lines)
 }

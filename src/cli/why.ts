@@ -1,7 +1,6 @@
 // Why a job is where it is, in words. Pure: facts in, reasons out, the most decisive one first. What was not to
 // be known is null in the facts, and then nothing is claimed about it.
 import type { Job } from '../client/job-view.ts'
-import { runsAlone } from '../core/decide.ts'
 import { formatDuration } from '../core/duration.ts'
 import { assertNever } from '../core/errors.ts'
 import type { LimitUse } from '../store/limit-store.ts'
@@ -54,13 +53,7 @@ function scheduledReason(facts: WhyFacts): Reason {
     case 'rate':
       return { code: 'rate', says: `it waits ${when}: ${rateWords(facts)}`, fix: rateFix(facts) }
     case 'snooze':
-      // After two crashes it may have been the worker, whose other jobs had to come first.
-      return runsAlone(job)
-        ? {
-            code: 'runs-alone',
-            says: `it was put off ${when}: ${counted(job.crashCount, 'worker')} died with it, so it must run alone, when others do not come first`,
-          }
-        : { code: 'snooze', says: `its handler put it off ${when}` }
+      return { code: 'snooze', says: `its handler put it off ${when}` }
     case null:
     case 'delay':
     case 'parents':

@@ -2,12 +2,10 @@
 //
 // Claimed jobs wait in the buffer and start in order while there are slots and the worker is trusted. A
 // rate-limited job takes its token with the slot in hand, so no time passes between token and start. A job
-// that has crashed workers before runs alone: everything else goes back first, and it waits if jobs like it have had too
-// much of the process. A job that could not start
+// that has crashed workers before runs alone: everything else goes back first. A job that could not start
 // soon enough goes back to its place in the queue.
 import { runsAlone } from '../core/decide.ts'
 import { DEFAULTS, LIMITS } from '../core/limits.ts'
-import type { Outcome } from '../core/outcome.ts'
 import type { Timer } from '../runtime/clock.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { JobRun } from './job-run.ts'
@@ -21,8 +19,7 @@ export interface DispatchOptions {
   readonly start: (run: JobRun) => void
   /** Takes tokens for runs that have their slots; each comes back through `admitted` or `vacate`. */
   readonly takeTokens: (runs: readonly JobRun[]) => void
-  /** Of a run that was not started. */
-  readonly settle: (run: JobRun, outcome: Outcome) => void
+  readonly giveBack: (run: JobRun) => void
   /** More jobs could be used than before. */
   readonly onRoom: () => void
 }
@@ -35,9 +32,6 @@ const SHORT_RUN_BUFFER_MS = 50
 const SHORT_RUN_PREFETCH_MAX = 1_000
 /** What the slots use up while a call to the store is under way: without it they would wait for each other's settlements. */
 const CALL_BUFFER_MS = 5
-const POSTPONED_MIN_MS = 1_000
-const POSTPONED = 'it must run alone, and the other jobs of this worker come first for a while'
-const RETURNED: Outcome = { kind: 'returned' }
 /** A smaller claim is not worth splitting. */
 const SHARE_MIN = 64
 
@@ -77,24 +71,10 @@ export class Dispatch implements SlotUser {
   }
 
   add(runs: readonly JobRun[]): void {
-    this.#buffer.push(...this.#inTime(runs))
+    this.#buffer.push(...runs)
     // One runs alone, or another engine wants the process for that: whatever is held here would be blamed for its crash.
     if (this.#alone === undefined && this.#options.slots.mayUse(this)) this.startWaiting()
     else this.returnBuffered()
-  }
-
-  /** Those that must run alone and would keep the others waiting for too long are sent away, to come back later. */
-  #inTime(runs: readonly JobRun[]): readonly JobRun[] {
-    const { slots, runtime } = this.#options
-    const waitMs = slots.lone.waitMs(runtime.clock.monoMs())
-    if (waitMs === 0 || !runs.some(isAlone)) return runs
-    return runs.filter((run) => {
-      if (!isAlone(run)) return true
-      // Not all at the same moment: only one of them can run then.
-      const delayMs = Math.ceil(Math.max(waitMs, POSTPONED_MIN_MS) * (1 + runtime.random()))
-      this.#sendBack(run, { kind: 'snooze', delayMs, reason: POSTPONED })
-      return false
-    })
   }
 
   startWaiting(): void {
@@ -139,9 +119,9 @@ export class Dispatch implements SlotUser {
     else start(run)
   }
 
-  #sendBack(run: JobRun, outcome: Outcome = RETURNED): void {
+  #sendBack(run: JobRun): void {
     run.state = 'ended'
-    this.#options.settle(run, outcome)
+    this.#options.giveBack(run)
   }
 
   #mayStart(run: JobRun): boolean {
@@ -151,7 +131,7 @@ export class Dispatch implements SlotUser {
   /** Its token was taken. Much may have happened meanwhile. */
   admitted(run: JobRun): void {
     if (run.state === 'buffered' && this.#mayStart(run)) this.#options.start(run)
-    else this.vacate(run, () => this.#options.settle(run, RETURNED))
+    else this.vacate(run, () => this.#options.giveBack(run))
   }
 
   /** Gives up the slot of a run that was not started; `settle` says what becomes of its job. */
@@ -173,8 +153,6 @@ export class Dispatch implements SlotUser {
     this.#running -= 1
     slots.giveBack()
     if (this.#alone === run) {
-      const nowMs = this.#options.runtime.clock.monoMs()
-      if (run.startedMs > 0) slots.lone.used(nowMs - run.startedMs, nowMs)
       this.#alone = undefined
       slots.release(this)
     }

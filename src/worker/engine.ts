@@ -105,7 +105,7 @@ export class Engine {
       isPaused: (queue) => this.#queues.isPaused(queue),
       start: (run) => this.#start(run),
       takeTokens: (runs) => void takeTokens(runs, this.#rateGate),
-      settle: (run, outcome) => this.#settle(run, outcome),
+      giveBack: (run) => this.#settle(run, { kind: 'returned' }),
       onRoom: () => this.#pump.wake(),
     })
     this.#rateGate = {

@@ -1,6 +1,5 @@
 // How many jobs may run at once in this process, shared by the engines of several connections. A job that
 // must run alone gets the process for itself: nothing else runs, and nothing else is even held.
-import { LoneTime } from './lone-time.ts'
 
 /** One of the engines that share the slots. */
 export interface SlotUser {
@@ -12,8 +11,6 @@ export interface SlotUser {
 
 export class Slots {
   readonly max: number
-  /** Of jobs that run alone, whichever engine has them. */
-  readonly lone = new LoneTime()
   #used = 0
   #held = 0
   #exclusive: SlotUser | undefined

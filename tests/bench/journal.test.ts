@@ -89,8 +89,9 @@ describe('its file', () => {
 
   test.each([
     ['{"results": []}', 'not a file of results'],
-    ['{"turns": [], "plan": {"cells": [{"scenario": "gone", "system": "pg-boss"}]}}', 'plans gone'],
-    ['{"turns": [], "plan": {"cells": [{"scenario": "drain-1", "system": "nobody"}]}}', 'with nobody'],
+    ['{"turns": [], "plan": {"cells": [{"scenario": "drain-1", "system": "pg-boss"}]}}', 'older benchmark'],
+    ['{"turns": [], "plan": {"cells": [{"runs": 1, "scenario": "gone", "system": "pg-boss"}]}}', 'plans gone'],
+    ['{"turns": [], "plan": {"cells": [{"runs": 1, "scenario": "drain-1", "system": "nobody"}]}}', 'with nobody'],
   ])('%s is refused', (text, reason) => {
     const file = join(folder(), 'a.json')
     writeFileSync(file, text)

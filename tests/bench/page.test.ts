@@ -6,7 +6,7 @@ import { chartOf } from '../../bench/page/chart.ts'
 import { chartsOf } from '../../bench/page/charts.ts'
 import { digestOf } from '../../bench/page/digest.ts'
 import { CHARTS_FOLDER, DATA_PATH, filesOf } from '../../bench/page/files.ts'
-import { hardestOf, lossesOf, secondProcessesOf } from '../../bench/page/findings.ts'
+import { hardestOf, lossesOf, missingOf, secondProcessesOf } from '../../bench/page/findings.ts'
 import { displayName, shown } from '../../bench/page/names.ts'
 import { warningOf } from '../../bench/page/origin.ts'
 import { renderPage } from '../../bench/page/page.ts'
@@ -90,6 +90,16 @@ describe('findings', () => {
       ...rows('millrace:postgres', 'drain-100', { jobs_per_s: 2 }),
     ]
     expect(lossesOf(both)).toEqual({ headlines: [], costs: [] })
+  })
+
+  test('what only ours plays by default is not missed of peers, unless one of them has played it', () => {
+    const targets = ['millrace:postgres', 'millrace:redis', 'pg-boss:postgres']
+    const alone = rows('millrace:postgres', 'handlers-10ms', { jobs_per_s: 900 })
+    expect(missingOf(alone, targets)).toEqual([{ scenario: 'handlers-10ms', target: 'millrace:redis' }])
+    const beside = [...alone, ...rows('bullmq:redis', 'handlers-10ms', { jobs_per_s: 900 })]
+    expect(missingOf(beside, targets).map(({ target }) => target)).toEqual(['millrace:redis', 'pg-boss:postgres'])
+    expect(renderSummary(reportWith(report.results, alone))).not.toContain('handlers of 10 ms')
+    expect(renderSummary(reportWith(report.results, beside))).toContain('handlers of 10 ms')
   })
 
   test('two processes are put beside one, with the processor time of each', () => {

@@ -206,7 +206,7 @@ describe('plan', () => {
 describe('how long it takes', () => {
   const usualMinutes = (...argv: string[]) => (START_S + estimateS(turnsOf(cells(...argv)))) / 60
 
-  test('the usual plan is within half an hour on 2 cores with time to spare, and the help says so', () => {
+  test('the usual plan is within half an hour on 2 cores, and the help says so', () => {
     expect(usualMinutes()).toBeLessThan(29)
     expect(USAGE).toContain(inWords(60 * usualMinutes()))
     expect(USAGE).toContain(inWords(60 * usualMinutes('--full')))

@@ -198,12 +198,6 @@ const CASES: readonly Case[] = [
     says: 'its handler put it off until',
   },
   {
-    title: 'a turn to run alone',
-    job: { status: 'scheduled', waitsFor: 'snooze', runAt: at(MINUTE), crashCount: 2 },
-    codes: ['runs-alone'],
-    says: '2 workers died with it, so it must run alone, when others do not come first',
-  },
-  {
     title: 'a place in a rate',
     job: { status: 'scheduled', waitsFor: 'rate', runAt: at(MINUTE), limitKey: 'k' },
     facts: { queue: { ...QUEUE, limits: { ...NO_LIMITS, perKeyRate: RATE } }, keyUse: use(0, null, 0, 500) },
