@@ -58,7 +58,8 @@ async function playOn(place: Place, own: OwnStores | undefined, options: PlayOpt
   const ttlMs = isDefault ? undefined : times.ttlMs
   const ratePerS = scenario.ratePerS ?? RATE_PER_S
   const crew = scenario.crew?.(times)
-  const load = { ratePerS, ...(ttlMs !== undefined && { ttlMs }), ...(crew !== undefined && { crew }) }
+  const { longMs } = times
+  const load = { ratePerS, longMs, ...(ttlMs !== undefined && { ttlMs }), ...(crew !== undefined && { crew }) }
   const stage = await openStage({ system, servers, program, place, own, load })
   const isOurs = system.name === OURS
   // Some end by design when their store is away, and count on somebody who starts them again.

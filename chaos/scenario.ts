@@ -75,6 +75,8 @@ export interface Struck {
 export interface Times {
   /** Load before the fault, after it, and under a fault that lasts. */
   readonly phaseMs: number
+  /** Of the jobs that are there to be interrupted. */
+  readonly longMs: number
   /** Where a scenario does not ask for the default. */
   readonly ttlMs: number
   /** Also where it asks for the default: there is no time for that. */
@@ -87,9 +89,17 @@ export interface Times {
 
 export const TIMES = {
   /** For the tests of the project. */
-  short: { phaseMs: 1_000, ttlMs: 2_000, isAlwaysShort: true, blockedMs: 4_500, dueJobs: 12_000, crowd: 20 },
-  usual: { phaseMs: 4_000, ttlMs: 5_000, blockedMs: 60_000, dueJobs: 50_000, crowd: 100 },
-  full: { phaseMs: 60_000, ttlMs: 5_000, blockedMs: 60_000, dueJobs: 1_000_000, crowd: 100 },
+  short: {
+    phaseMs: 1_000,
+    longMs: 750,
+    ttlMs: 2_000,
+    isAlwaysShort: true,
+    blockedMs: 4_500,
+    dueJobs: 6_000,
+    crowd: 12,
+  },
+  usual: { phaseMs: 4_000, longMs: 1_500, ttlMs: 5_000, blockedMs: 60_000, dueJobs: 50_000, crowd: 100 },
+  full: { phaseMs: 60_000, longMs: 1_500, ttlMs: 5_000, blockedMs: 60_000, dueJobs: 1_000_000, crowd: 100 },
 } as const satisfies Readonly<Record<string, Times>>
 
 export type Pace = keyof typeof TIMES

@@ -20,6 +20,8 @@ import { OURS } from './systems/catalogue.ts'
 export interface Load {
   /** Offered by the producer. 0: it offers nothing. */
   readonly ratePerS: number
+  /** How long those jobs take that are there to be interrupted. */
+  readonly longMs: number
   /** Undefined: the default of the system. */
   readonly ttlMs?: number
   /** The first workers. Default: two. */
@@ -68,7 +70,6 @@ export interface Stage extends StageOptions {
 
 export const CONCURRENCY = 20
 const BULK = 1_000
-const LONG_MS = 1_500
 /** So many slots are taken by long jobs, so that there is something to interrupt. */
 const LONG_SLOTS = 15
 const GROUPS = 4
@@ -104,8 +105,8 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     return start(workers, { system: system.name, ...own }, look)
   }
   const startProducer = (ratePerS = load.ratePerS): Promise<Member> => {
-    const longEvery = Math.max(Math.ceil((ratePerS * LONG_MS) / 1000 / LONG_SLOTS), 1)
-    const pace = { ratePerS, longEvery, longMs: LONG_MS, groups: system.name === OURS ? GROUPS : 0 }
+    const longEvery = Math.max(Math.ceil((ratePerS * load.longMs) / 1000 / LONG_SLOTS), 1)
+    const pace = { ratePerS, longEvery, longMs: load.longMs, groups: system.name === OURS ? GROUPS : 0 }
     const own = { role: 'producer', ledger: files.ledger, ...pace, dieAt: 'hybrid.before-push' } as const
     return start(producers, { system: system.name, ...own })
   }
