@@ -1,9 +1,11 @@
 // A Postgres store for suites that want an empty one for every test, with a clock that stands still until a test
-// moves it. One database per file, emptied between tests: making it anew would take 30 times as long.
+// moves it. One database per file, emptied between tests: making it anew would take 30 times as long. So is the backend, where it
+// keeps nothing of its own: the first calls of a connection take the server longer than most tests.
 import pg from 'pg'
 import { postgres } from '../../src/backends/postgres/backend.ts'
 import type { PostgresOptions } from '../../src/backends/postgres/backend.ts'
 import { createMigrator } from '../../src/backends/postgres/migrate.ts'
+import type { WorkerId } from '../../src/core/job.ts'
 import type { Backend } from '../../src/store/ports.ts'
 import type { TestStore } from '../conformance/suite.ts'
 import { freshDatabase, sharedPostgres } from '../support/postgres-server.ts'
@@ -46,18 +48,23 @@ export async function createTestDatabase({
   await client.query(`alter database ${database.name} set synchronous_commit = off`)
   await client.query(CLOCK_AND_BROOM)
 
+  const isKept = make === postgres
   let round = 0
+  let kept: Backend | undefined
+  let opened: Backend[] = []
 
   const open = async (poolMax: number): Promise<Backend> => {
     const backend = make({ url, poolMax, applicationName: `test ${round}` })
     await backend.start()
+    opened.push(backend)
     return backend
   }
 
   async function openSeveral(): Promise<Backend> {
+    const name = `test ${round} listen`
     const first = await open(1)
     const others = await Promise.all(Array.from({ length: instances - 1 }, () => open(1)))
-    return alternating([first, ...others], () => untilListening(client, `test ${round} listen`, instances))
+    return alternating([first, ...others], () => untilListening(client, name, instances))
   }
 
   return {
@@ -65,7 +72,8 @@ export async function createTestDatabase({
       let nowMs = START_MS
       round += 1
       await client.query('select millrace.test_begin($1)', [nowMs])
-      const backend = instances === 1 ? await open(POOL_MAX) : await openSeveral()
+      kept ??= instances === 1 ? await open(POOL_MAX) : await openSeveral()
+      const backend = kept
       const clock = {
         nowMs: () => nowMs,
         async advance(ms: number) {
@@ -74,16 +82,35 @@ export async function createTestDatabase({
         },
       }
       const close = async (): Promise<void> => {
+        if (isKept && (await signOff(opened, client))) return
         // Starts are counted, and a test may have started it again; a surplus stop changes nothing.
         await backend.stop()
         await backend.stop()
+        kept = undefined
+        opened = []
       }
       return { backend, clock, close }
     },
     async close() {
+      await kept?.stop()
+      await kept?.stop()
       await client.end()
       await database.drop()
     },
+  }
+}
+
+/** Every worker has a connection of its own, in each backend that it went through. False: a test has stopped them. */
+async function signOff(backends: readonly Backend[], client: pg.Client): Promise<boolean> {
+  const { rows } = await client.query<{ id: WorkerId }>('select id from millrace.workers')
+  try {
+    for (const backend of backends) {
+      await backend.queues.get('any')
+      for (const { id } of rows) await backend.workers.retire(id)
+    }
+    return true
+  } catch {
+    return false
   }
 }
 
