@@ -2,9 +2,12 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { DATA, PAGE, renderReliability } from '../../chaos/render-docs.ts'
-import { readReport } from '../../chaos/report.ts'
+import { parseCommand } from '../../chaos/plan.ts'
+import { keyOf, readReport } from '../../chaos/report.ts'
 import type { ChaosReport } from '../../chaos/report.ts'
+import { SYSTEM_NAMES, systemOf } from '../../chaos/systems/catalogue.ts'
 import { renderSummary, withSummary } from '../../chaos/summary.ts'
+import { isPlayed } from '../../chaos/unplayed.ts'
 import { ROOT, exists, readText } from '../tidy/source.ts'
 
 const cell = {
@@ -80,6 +83,15 @@ test('the block of the README counts what is lost apart from what a contract giv
 
 describe('the committed results', () => {
   const data = readReport(join(ROOT, DATA))!
+
+  test('they are of a usual run: every cell of it was played, ours and those of peers', async () => {
+    const command = parseCommand([], await Promise.all(SYSTEM_NAMES.map(systemOf)))
+    if (command.kind !== 'run') throw new Error(`it says ${command.kind}`)
+    const played = new Set(data.cells.filter(isPlayed).map(keyOf))
+    const asked = command.turns.map(({ scenario, ...turn }) => keyOf({ ...turn, scenario: scenario.name }))
+    expect(data.pace).toBe('usual')
+    expect(asked.filter((key) => !played.has(key))).toEqual([])
+  })
 
   test('the page and the block of the README are what `npm run chaos:docs` makes of them', () => {
     expect(exists(PAGE) ? readText(PAGE) : `${PAGE} is missing`).toBe(renderReliability(data))

@@ -5,7 +5,7 @@ import { simulate } from './simulation.ts'
 
 test('H2 80 seeds of the hybrid: every invariant holds, everything ends, Redis is empty, and every fault and failpoint was hit', async () => {
   const campaign = await runCampaign(
-    Array.from({ length: 80 }, (_, index) => index + 225),
+    Array.from({ length: 80 }, (_, index) => index + 305),
     'hybrid',
   )
   expect(campaign.failures).toEqual([])

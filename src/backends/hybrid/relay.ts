@@ -38,7 +38,7 @@ export async function relayOnce(
     pipes.set(queue, pipe)
     return false
   }
-  hybrid.runtime.failpoint('hybrid.relay-minted')
+  if (jobs.length > 0) hybrid.runtime.failpoint('hybrid.relay-minted')
   const isSame = backlog.every((bit, lane) => bit === before.backlog[lane])
   if (jobs.length > 0 || !isSame) {
     const lanes = hybrid.view.row(queue)?.lanes ?? [0, 0]
