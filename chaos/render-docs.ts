@@ -17,6 +17,7 @@ export function renderReliability(report: ChaosReport): string {
   const held = ours.filter(({ ok }) => ok).length
   const { phaseMs, ttlMs } = TIMES[pace]
   const asked = SCENARIOS.flatMap(({ name, peers }) => (peers === 'asked' ? [name] : []))
+  const never = SCENARIOS.flatMap(({ name, peers }) => (peers === 'never' ? [name] : []))
   const partly = SCENARIOS.flatMap(({ name, usually }) =>
     usually === undefined ? [] : [`${name} (only ${usually.join(', ')})`],
   )
@@ -29,17 +30,22 @@ Real worker and producer processes, real PostgreSQL and Redis, one fault after t
 promised; what was not is in the list with its reason. What is promised is in the [delivery contract](delivery-contract.md), why it holds in the [reliability model](reliability-model.md).
 
 Played on ${date}, ${machine.cores} × ${machine.cpu}, ${machine.memoryGiB} GiB, ${machine.os}, Node ${node}; ${installed.join(', ')}. Phases of ${phaseMs / 1000} s, ttl ${ttlMs / 1000} s
-where a scenario does not ask for defaults (\`${pace}\`). To play it again: \`npm run chaos\`, then \`npm run chaos:docs\`.
+where a scenario does not ask for defaults (\`${pace}\`). To play it again: \`npm run chaos -- --json FILE\`, then \`npm run chaos:docs -- FILE\`.
 
 ## How it is played
 
 A producer process offers jobs at a steady rate by the clock, each by a call of its own, and writes every id to a file before it asks and once it is told. Two worker processes write a line when a
 handler starts and when it ends. Every process reaches its stores through a proxy of its own, which can be slow, silent, or break. After a phase of load the fault strikes, the load goes on for
-another phase, the producer stops, and what is left is drained. Then the books are compared with what the system says of each job. Where PostgreSQL fails over or its disk is full, the cell has a server of its own. PostgreSQL has \`fsync\` and \`synchronous_commit\` on, Redis its log
-with \`everysec\`. Peers are played by the same program, and their workers are started again when they end by
-themselves. What only waits for a time-out of its own ${DRAIN_MAX_MS.short / 1000} s after the load (${DRAIN_MAX_MS.default / 1000} s at default settings) is *stuck*, not lost. Without being
-asked for (\`--full\`, \`--only\`, \`--scenario\`) a peer is played on one backend, not in all of
-${partly.join(', ')} and not in: ${asked.join(', ')}.
+another phase, the producer stops, and what is left is drained. Then the books are compared with what the system says of each job. Beside the load batches are made, and a schedule
+fires every second. Where PostgreSQL fails over, its disk is full or a hundred workers come back, the cell has a server of its own. PostgreSQL has \`fsync\` and \`synchronous_commit\` on,
+Redis its log with \`everysec\`. Peers are played by the same program; their workers and producers are started again when they end by themselves. What only waits for a time-out of its own
+${DRAIN_MAX_MS.short / 1000} s after the load (${DRAIN_MAX_MS.default / 1000} s at default settings) is *stuck*, not lost.
+
+Also counted, and part of the verdict: jobs that nobody asked for, runs of one job that overlap while the first still owned it, jobs of a group out of order, batches whose counters or
+callbacks are not those of a recount, ticks that fired twice or not at all.
+
+Without \`--full\`, \`--only\` and \`--scenario\` a peer plays a scenario on one backend only. It then plays no part in ${asked.join(', ')}, and ${partly.join(', ')}
+only by the one in brackets. No peer plays ${never.join(', ')}: they are about what only Millrace has or states.
 
 | column | means |
 |---|---|

@@ -14,7 +14,7 @@ export interface Scenario {
   readonly says: string
   /** Where it bites. */
   readonly backends: readonly Backend[]
-  /** Whether peers are struck in the same way: only where somebody asks for it, or never, since only Millrace has what it is about. */
+  /** Whether peers are struck too: only where somebody asks for it, or never, since only Millrace has what it is about. */
   readonly peers: 'usual' | 'asked' | 'never'
   /** Of the usual peers only these, unless somebody asks: the others take minutes to show the same. */
   readonly usually?: readonly string[]
@@ -95,7 +95,7 @@ export const TIMES = {
     ttlMs: 2_000,
     isAlwaysShort: true,
     blockedMs: 4_500,
-    dueJobs: 6_000,
+    dueJobs: 12_000,
     crowd: 12,
   },
   usual: { phaseMs: 4_000, longMs: 1_500, ttlMs: 5_000, blockedMs: 60_000, dueJobs: 50_000, crowd: 100 },

@@ -8,7 +8,8 @@ import { OURS } from './systems/catalogue.ts'
 
 const BLOCK = { name: 'chaos', data: DATA, command: 'chaos:docs' }
 
-export function renderSummary({ cells, date, machine, node }: ChaosReport): string {
+export function renderSummary({ cells, date, machine, node, versions }: ChaosReport): string {
+  const installed = Object.entries(versions).map(([name, version]) => `${name} ${version}`)
   const targets = [...new Set(cells.map(targetOf))].sort((a, b) => rank(a) - rank(b))
   const rows = targets.map((target) =>
     lineOf(
@@ -18,17 +19,17 @@ export function renderSummary({ cells, date, machine, node }: ChaosReport): stri
   )
   const head = [
     '',
-    'faults',
+    'scenarios',
     'jobs',
     'lost',
     'given up by contract',
     'stuck',
     'stale results',
     'run twice by live workers',
-    'as promised',
+    'nothing amiss',
   ]
-  return `Played on ${date} on ${machine.cores} × ${machine.cpu}, Node ${node}, PostgreSQL with fsync, Redis with its log (everysec). Peers play a part of the faults; each fault with its
-numbers, and what was not as promised: [docs/reliability.md](docs/reliability.md).
+  return `Played on ${date} on ${machine.cores} × ${machine.cpu}, Node ${node}; ${installed.join(', ')}; PostgreSQL with fsync, Redis with its log (everysec). Peers play a part of the scenarios and
+have promised nothing; each scenario with its numbers, and what was amiss: [docs/reliability.md](docs/reliability.md).
 
 ${tableOf(head, rows)}`
 }

@@ -17,7 +17,7 @@ export function renderPage(report: Report): string {
     '# Benchmarks',
     originOf(report),
     warningOf(report),
-    `Numbers depend on the machine: \`npm run bench\` makes them on yours, for all systems; \`npm run bench -- --full\` plays every scenario. Each
+    `Numbers depend on the machine: \`npm run bench\` makes them on yours; \`npm run bench -- --full\` plays every scenario with all systems. Each
 number is the median of its runs; what a scenario is about has the least and the most in brackets.`,
     missing(report),
     floors(report),
@@ -141,7 +141,7 @@ function settings({ settings: bySystem, durability }: Report): string {
   const rows = Object.entries(bySystem).map(([target, text]) => [displayName(target), text, durability[target] ?? ''])
   return `## Settings
 
-Each peer is set up as its own documentation advises for speed, and every row has the durability of its backend.
+Each peer is set up as its own documentation advises for speed, Graphile Worker also with its defaults; every row has the durability of its backend.
 
 ${tableOf(['system', 'settings', 'what survives a crash'], rows)}`
 }

@@ -12,6 +12,8 @@ import { warningOf } from '../../bench/page/origin.ts'
 import { renderPage } from '../../bench/page/page.ts'
 import { standingsOf, wordsOf } from '../../bench/page/floors.ts'
 import { renderSummary, withSummary } from '../../bench/page/summary.ts'
+import { allTargets, usualCellsOf } from '../../bench/plan.ts'
+import type { Cell } from '../../bench/plan.ts'
 import { rowsOf } from '../../bench/report.ts'
 import type { Report, Row } from '../../bench/report.ts'
 import type { Values } from '../../bench/scenario.ts'
@@ -247,6 +249,14 @@ describe('what is in the repository', () => {
     expect(digestOf(kept)).toBe(readText(DATA_PATH))
     expect(kept.results.length).toBeGreaterThan(0)
     expect(kept.results.every(({ scenario }) => SCENARIOS.some(({ name }) => name === scenario))).toBe(true)
+  })
+
+  test('they are of a usual run at the least: everybody, everywhere, with all runs', () => {
+    const isKept = ({ system, backend, scenario, runs }: Cell): boolean =>
+      kept.results.some(
+        (row) => row.system === system && row.backend === backend && row.scenario === scenario && row.runs >= runs,
+      )
+    expect(usualCellsOf(allTargets()).filter((cell) => !isKept(cell))).toEqual([])
   })
 
   test.each(files)('$path is what `npm run bench:docs` makes of them', ({ path, text }) => {

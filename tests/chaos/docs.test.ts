@@ -93,6 +93,10 @@ describe('the committed results', () => {
     expect(asked.filter((key) => !played.has(key))).toEqual([])
   })
 
+  test('a usual run ends within 45 minutes', () => {
+    expect(data.cells.reduce((sum, { seconds }) => sum + seconds, 0)).toBeLessThan(45 * 60)
+  })
+
   test('the page and the block of the README are what `npm run chaos:docs` makes of them', () => {
     expect(exists(PAGE) ? readText(PAGE) : `${PAGE} is missing`).toBe(renderReliability(data))
     expect(readText('README.md')).toBe(withSummary(readText('README.md'), data))

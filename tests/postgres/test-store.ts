@@ -1,6 +1,6 @@
 // A Postgres store for suites that want an empty one for every test, with a clock that stands still until a test
-// moves it. One database per file, emptied between tests: making it anew would take 30 times as long. So is the backend, where it
-// keeps nothing of its own: the first calls of a connection take the server longer than most tests.
+// moves it. One database per file, emptied between tests: making it anew would take 30 times as long. A backend
+// that keeps no jobs of its own is kept from test to test too: the first calls of a connection take longer than most tests.
 import pg from 'pg'
 import { postgres } from '../../src/backends/postgres/backend.ts'
 import type { PostgresOptions } from '../../src/backends/postgres/backend.ts'

@@ -6,7 +6,6 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { Redis } from 'ioredis'
-import { isRunning } from '../../src/backends/embedded/processes.ts'
 import { freePort } from '../../src/backends/embedded/start-postmaster.ts'
 import { ensureDebianPackage } from './debian-package.ts'
 import { oncePerRun } from './postgres-server.ts'
@@ -110,10 +109,10 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
   const home = dir
 
   const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
-    const { pid = 0 } = child
-    if (!isRunning(pid)) return
-    child.kill(signal)
-    await until(() => !isRunning(pid), 'redis to end', home)
+    const ending = child
+    if (hasEnded(ending)) return
+    ending.kill(signal)
+    await until(() => hasEnded(ending), 'redis to end', home)
   }
   return {
     url: `redis://127.0.0.1:${port}`,
@@ -168,9 +167,14 @@ async function begin(
     () => accepts(port, login),
     'redis to answer',
     dir,
-    () => isRunning(child.pid ?? 0),
+    () => !hasEnded(child),
   )
   return child
+}
+
+/** With all its threads: one that still ends keeps the port, while its process is a zombie already. */
+function hasEnded({ pid, exitCode, signalCode }: ChildProcess): boolean {
+  return pid === undefined || exitCode !== null || signalCode !== null
 }
 
 const living = new Set<ChildProcess>()
