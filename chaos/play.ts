@@ -23,7 +23,6 @@ export interface PlayOptions {
   readonly times: Times
 }
 
-const RATE_PER_S = 300
 const LOOK_MS = 250
 const RESTART_MS = 1_000
 const QUIET_MS = 2_000
@@ -56,7 +55,7 @@ async function playOn(place: Place, own: OwnStores | undefined, options: PlayOpt
   const beganMs = performance.now()
   const isDefault = scenario.ttl === 'long' || (scenario.ttl === 'default' && !times.isAlwaysShort)
   const ttlMs = isDefault ? undefined : times.ttlMs
-  const ratePerS = scenario.ratePerS ?? RATE_PER_S
+  const ratePerS = scenario.ratePerS ?? times.ratePerS
   const crew = scenario.crew?.(times)
   const { longMs } = times
   const load = { ratePerS, longMs, ...(ttlMs !== undefined && { ttlMs }), ...(crew !== undefined && { crew }) }

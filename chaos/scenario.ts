@@ -75,6 +75,8 @@ export interface Struck {
 export interface Times {
   /** Load before the fault, after it, and under a fault that lasts. */
   readonly phaseMs: number
+  /** Offered, where a scenario does not say. */
+  readonly ratePerS: number
   /** Of the jobs that are there to be interrupted. */
   readonly longMs: number
   /** Where a scenario does not ask for the default. */
@@ -91,15 +93,24 @@ export const TIMES = {
   /** For the tests of the project. */
   short: {
     phaseMs: 1_000,
+    ratePerS: 150,
     longMs: 750,
     ttlMs: 2_000,
     isAlwaysShort: true,
     blockedMs: 4_500,
     dueJobs: 12_000,
-    crowd: 12,
+    crowd: 8,
   },
-  usual: { phaseMs: 4_000, longMs: 1_500, ttlMs: 5_000, blockedMs: 60_000, dueJobs: 50_000, crowd: 100 },
-  full: { phaseMs: 60_000, longMs: 1_500, ttlMs: 5_000, blockedMs: 60_000, dueJobs: 1_000_000, crowd: 100 },
+  usual: { phaseMs: 4_000, ratePerS: 300, longMs: 1_500, ttlMs: 5_000, blockedMs: 60_000, dueJobs: 50_000, crowd: 100 },
+  full: {
+    phaseMs: 60_000,
+    ratePerS: 300,
+    longMs: 1_500,
+    ttlMs: 5_000,
+    blockedMs: 60_000,
+    dueJobs: 1_000_000,
+    crowd: 100,
+  },
 } as const satisfies Readonly<Record<string, Times>>
 
 export type Pace = keyof typeof TIMES
