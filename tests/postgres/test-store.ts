@@ -5,6 +5,7 @@ import pg from 'pg'
 import { postgres } from '../../src/backends/postgres/backend.ts'
 import type { PostgresOptions } from '../../src/backends/postgres/backend.ts'
 import { createMigrator } from '../../src/backends/postgres/migrate.ts'
+import { isMillraceError } from '../../src/core/errors.ts'
 import type { WorkerId } from '../../src/core/job.ts'
 import type { Backend } from '../../src/store/ports.ts'
 import type { TestStore } from '../conformance/suite.ts'
@@ -109,8 +110,9 @@ async function signOff(backends: readonly Backend[], client: pg.Client): Promise
       for (const { id } of rows) await backend.workers.retire(id)
     }
     return true
-  } catch {
-    return false
+  } catch (error) {
+    if (isMillraceError(error, 'STOPPED')) return false
+    throw error
   }
 }
 
