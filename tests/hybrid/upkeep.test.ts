@@ -11,7 +11,7 @@ import { MillraceError } from '../../src/core/errors.ts'
 import type { WorkerId } from '../../src/core/job.ts'
 import { createRuntime } from '../../src/runtime/runtime.ts'
 import { ManualClock } from '../conformance/manual-clock.ts'
-import { newJob } from './ledger-world.ts'
+import { complete, newJob } from './ledger-world.ts'
 import { passed, session, tokens } from './race-setup.ts'
 
 const QUEUES = ['bad', 'good'] as const
@@ -144,18 +144,61 @@ test('H1 Redis forgets who pushed long ago, also when there is nothing to ask ab
 })
 
 test('what a worker held in Redis comes due with its death, and not a pass of the reaper later', async () => {
-  const { backend, clock, failing, start } = await setup()
-  const worker = { id: 'w' as WorkerId, host: 'h', pid: 1, queues: ['good'], concurrency: 1 }
-  await backend.workers.register(worker)
-  await backend.workers.beat({ id: worker.id, running: 0, commandsSeen: 0 })
-  await backend.jobs.insert([newJob('good')])
-  await start()
-  await clock.advance(100)
-  const { jobs } = await backend.jobs.claim({ worker: worker.id, claimNo: 1, queues: ['good'], limit: 1 })
-  expect(jobs).toHaveLength(1)
-  const [{ id, beat } = { id: worker.id, beat: 0 }] = await backend.workers.list()
+  const { backend, failing, job } = await withOneTaken()
+  const [{ id, beat } = { id: WORKER, beat: 0 }] = await backend.workers.list()
   // Redis of another queue being away does not matter.
   failing.add('audit bad')
-  expect(await backend.workers.declareDead([{ id, beat }])).toEqual([worker.id])
-  expect((await backend.jobs.due('expired', 10)).map(({ job }) => job.id)).toEqual([jobs[0]!.id])
+  expect(await backend.workers.declareDead([{ id, beat }])).toEqual([WORKER])
+  expect((await backend.jobs.due('expired', 10)).map(({ job }) => job.id)).toEqual([job.id])
+})
+
+const WORKER = 'w' as WorkerId
+
+/** A worker has taken the token of one job. */
+async function withOneTaken() {
+  const found = await setup()
+  const { backend, clock, memory } = found
+  await backend.workers.register({ id: WORKER, host: 'h', pid: 1, queues: ['good'], concurrency: 1 })
+  await backend.workers.beat({ id: WORKER, running: 0, commandsSeen: 0 })
+  await backend.jobs.insert([newJob('good')])
+  await found.start()
+  await clock.advance(100)
+  const { jobs } = await backend.jobs.claim({ worker: WORKER, claimNo: 1, queues: ['good'], limit: 1 })
+  expect(jobs).toHaveLength(1)
+  const job = jobs[0]!
+  return { ...found, job, field: `${job.id}:${job.lease}`, redis: memory.inspect('good') }
+}
+
+test('a worker that stops leaves nothing in Redis, and nobody has to look for it', async () => {
+  const { backend, job, field, redis, failing } = await withOneTaken()
+  await backend.jobs.apply([complete({ jobId: job.id, lease: job.lease })])
+  expect([...redis.held.keys()]).toEqual(['#', field])
+  // Without the reaper.
+  failing.add('audit good')
+  await backend.workers.retire(WORKER)
+  expect([...redis.held.keys()]).toEqual(['#'])
+  expect([...redis.state!.sessions.keys()]).toEqual([])
+})
+
+test.each(['holdings good', 'drop good'])(
+  'where %s fails, a worker stops all the same and the reaper clears up',
+  async (call) => {
+    const { backend, clock, failing, job, field, redis } = await withOneTaken()
+    await backend.jobs.apply([complete({ jobId: job.id, lease: job.lease })])
+    failing.add(call)
+    await backend.workers.retire(WORKER)
+    expect([...redis.held.keys()]).toEqual(['#', field])
+    failing.clear()
+    await clock.advance(3_000)
+    expect([...redis.held.keys()]).toEqual(['#'])
+    expect([...redis.state!.sessions.keys()]).toEqual([])
+  },
+)
+
+test('a worker that stops with something in flight leaves it to the reaper', async () => {
+  const { backend, failing, field, redis } = await withOneTaken()
+  failing.add('audit good')
+  await backend.workers.retire(WORKER)
+  expect(redis.held.get(field)).toBe(`${WORKER}/1`)
+  expect([...redis.state!.sessions.keys()]).toEqual([WORKER])
 })

@@ -12,7 +12,7 @@ import type { HybridParts } from './hybrid.ts'
 import { insert } from './insert.ts'
 import { Keeper } from './keeper.ts'
 import type { KeeperReply } from './keeper.ts'
-import { reapAll } from './reaper.ts'
+import { leave, reapAll } from './reaper.ts'
 import { heldFields } from './self-check.ts'
 import { Session } from './session.ts'
 import { applyAll } from './settle.ts'
@@ -209,6 +209,8 @@ function workersOf(hybrid: Hybrid): WorkerStore {
         session.keeper.stop()
       }
       await store.workers.retire(id)
+      if (session === undefined) return
+      await bounded(runtime.clock, times.raceMs, 'leaving', leave(hybrid, session)).catch(() => undefined)
     },
   }
 }

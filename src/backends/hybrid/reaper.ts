@@ -2,9 +2,11 @@
 // those that PostgreSQL does not call alive: in the other order a session that was born in between would be taken for dead.
 // Their tokens become rows of the dead session in PostgreSQL, where the rescuer settles them as those of any dead worker.
 import type { WorkerId } from '../../core/job.ts'
+import { LIMITS } from '../../core/limits.ts'
 import { eachQueue } from './each-queue.ts'
 import type { Hybrid } from './hybrid.ts'
 import type { EpochTag } from './ports.ts'
+import type { Session, SessionQueue } from './session.ts'
 import { refsIn } from './token-text.ts'
 
 /** Throws when an outcome is unknown; everything is repeated with the next pass. */
@@ -47,4 +49,30 @@ async function bury(hybrid: Hybrid, queue: string, tag: EpochTag, session: Worke
     const dropped = await hybrid.calls.gated(queue, tag, (race) => race.drop(queue, tag, session, page.fields, isLast))
     if (dropped === undefined) return
   } while (cursor !== '0')
+}
+
+/**
+ * Of a session that has ended by itself, after PostgreSQL has heard of it: what it still holds in Redis is known to be done, so
+ * nobody has to look through what all the others hold. Whatever is in doubt or fails here is left to the reaper.
+ */
+export async function leave(hybrid: Hybrid, session: Session): Promise<void> {
+  if (session.inFlight.size > 0 || session.claiming.size > 0) return
+  for (const own of session.queues.values()) {
+    if (own.c > 0 && own.isKnown && !hybrid.watch.isOpen(own.name)) await leaveQueue(hybrid, session.worker, own)
+  }
+}
+
+async function leaveQueue(hybrid: Hybrid, session: WorkerId, own: SessionQueue): Promise<void> {
+  const { name: queue } = own
+  const tag = hybrid.view.tag(queue)
+  if (tag === null) return
+  // Fences it: only a session that is noted as dead can be forgotten.
+  const request = { session, c: 'dead', cursor: '0' } as const
+  const fenced = await hybrid.calls.gated(queue, tag, (race) => race.holdings(queue, tag, request))
+  for (let isLast = fenced === undefined; !isLast;) {
+    const done = own.takeDone(LIMITS.claimBatchMax)
+    isLast = own.doneCount === 0
+    const dropped = await hybrid.calls.gated(queue, tag, (race) => race.drop(queue, tag, session, done, isLast))
+    if (dropped === undefined) return
+  }
 }

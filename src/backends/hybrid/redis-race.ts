@@ -32,8 +32,8 @@ const SCRIPTS = {
 type ScriptName = keyof typeof SCRIPTS
 
 /**
- * Between tokens and between fields, which travel as one text: an argument and a reply of their own for each cost this process
- * more than a microsecond per job. Neither contains it (token-text.ts).
+ * Between tokens and between fields, of which many travel as one text: an argument and a reply of their own for each cost this
+ * process more than a microsecond per job. Neither contains it (token-text.ts).
  */
 const BETWEEN = '\n'
 
@@ -167,8 +167,8 @@ function pushReply([word, high, normal, low, bits]: Answer): PushReply {
   }
 }
 
-function takeReply([word, texts]: Answer): TakeReply {
-  if (word === 'OK') return { kind: 'taken', texts: texts === '' ? [] : String(texts).split(BETWEEN) }
+function takeReply([word, ...parts]: Answer): TakeReply {
+  if (word === 'OK') return { kind: 'taken', texts: parts.flatMap((lines) => String(lines).split(BETWEEN)) }
   return { kind: word === 'PAUSED' ? 'paused' : word === 'DUP' ? 'dup' : 'dead' }
 }
 

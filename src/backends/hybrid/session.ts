@@ -22,6 +22,8 @@ export class SessionQueue {
   isSuspect = false
   checking: Promise<void> | undefined
   #done: TokenField[] = []
+  /** There were more than DONE_MAX. */
+  #hasForgotten = false
   #epoch = 0
 
   constructor(name: string, index: number) {
@@ -35,6 +37,12 @@ export class SessionQueue {
 
   finish(field: TokenField): void {
     if (this.#done.length < DONE_MAX) this.#done.push(field)
+    else this.#hasForgotten = true
+  }
+
+  /** Everything that Redis says this session holds is in flight or done: no take of unknown outcome, nothing forgotten. */
+  get isKnown(): boolean {
+    return !this.isSuspect && this.taking === 0 && this.checking === undefined && !this.#hasForgotten
   }
 
   /** Carried by the next take; back with `keepDone` unless that was answered. */
@@ -62,6 +70,7 @@ export class SessionQueue {
     if (epoch === this.#epoch) return false
     this.#epoch = epoch
     this.#done = []
+    this.#hasForgotten = false
     this.isSuspect = false
     return true
   }

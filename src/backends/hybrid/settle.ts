@@ -12,9 +12,9 @@ export async function settleAll(
 ): Promise<readonly Verdict[]> {
   const { verdicts, dispatched } = await hybrid.ledger.settle(worker, transitions)
   hybrid.runtime.failpoint('hybrid.after-settle')
-  for (const [index, transition] of transitions.entries()) {
+  for (let index = 0; index < transitions.length; index++) {
     const verdict = verdicts[index]
-    if (verdict !== undefined && verdict !== 'busy') noteSettled(hybrid, transition, verdict)
+    if (verdict !== undefined && verdict !== 'busy') noteSettled(hybrid, transitions[index]!, verdict)
   }
   hybrid.liveStatus?.flush()
   return dispatched.length === 0 ? verdicts : cancelDispatched(hybrid, transitions, verdicts, dispatched)
@@ -22,9 +22,13 @@ export async function settleAll(
 
 /** `jobs.apply`: whoever runs it here is found by its lease; usually one worker has them all. */
 export async function applyAll(hybrid: Hybrid, transitions: readonly Transition[]): Promise<readonly Verdict[]> {
-  const workers = transitions.map(({ guard }) =>
-    guard.lease === undefined ? null : (hybrid.sessions.holding({ lease: guard.lease })?.worker ?? null),
-  )
+  const workerOf = ({ guard: { lease } }: Transition): WorkerId | null =>
+    lease === undefined ? null : (hybrid.sessions.holding({ lease })?.worker ?? null)
+  if (hybrid.sessions.size <= 1) {
+    const held = transitions.find((transition) => workerOf(transition) !== null)
+    return settleAll(hybrid, held === undefined ? null : workerOf(held), transitions)
+  }
+  const workers = transitions.map(workerOf)
   const distinct = new Set(workers.filter((worker) => worker !== null))
   if (distinct.size <= 1) return settleAll(hybrid, [...distinct][0] ?? null, transitions)
   const verdicts: Verdict[] = []
@@ -40,8 +44,10 @@ export async function applyAll(hybrid: Hybrid, transitions: readonly Transition[
 function noteSettled(hybrid: Hybrid, transition: Transition, verdict: Verdict): void {
   const { edge, guard } = transition
   if (edge === 'report' || guard.lease === undefined) return
-  const { lease } = guard
-  const session = hybrid.sessions.holding({ lease })
-  const flight = session?.settled({ lease })
-  if (session !== null && flight !== undefined) hybrid.liveStatus?.ended(session.worker, flight, transition, verdict)
+  for (const session of hybrid.sessions.all()) {
+    const flight = session.settled({ lease: guard.lease })
+    if (flight === undefined) continue
+    hybrid.liveStatus?.ended(session.worker, flight, transition, verdict)
+    return
+  }
 }

@@ -5,12 +5,15 @@
 import type { ClaimedJob, JobId, LeaseNumber, NewJob } from '../../core/job.ts'
 import { laneOf } from '../../core/priority.ts'
 import type { LaneBounds } from '../../core/priority.ts'
+import { WordReader } from '../../store/word-reader.ts'
 import { TOKEN_BODY_MAX } from './ports.ts'
 import type { LeaseRef } from '../../core/job.ts'
 import type { MintedJob, Token, TokenField } from './ports.ts'
 
 type Extra = Partial<Pick<ClaimedJob, 'tags' | 'meta' | 'batch' | 'parents' | 'group' | 'limitKey'>>
 
+const ID_CHARS = 36
+const NO_EXTRA: Extra = {}
 const NO_TAGS: readonly string[] = []
 const NO_PARENTS: readonly JobId[] = []
 
@@ -86,30 +89,38 @@ export interface ReadToken {
 
 /** Throws where the text is none that was written above: Redis has what others have put there. */
 export function readToken(text: string, queue: string): ReadToken {
-  const words = splitWords(text)
-  const field = words[0]!
-  const at = field.lastIndexOf(':')
-  const extraAt = wordsEnd
-  const bodyAt = extraAt + Number(words[8])
-  const extra: Extra = bodyAt === extraAt ? {} : (JSON.parse(text.slice(extraAt, bodyAt)) as Extra) // written above
-  const flags = words[9]!
-  const enqueuedAtMs = Number(words[6])
+  const words = new WordReader(text)
+  const id = words.fixed(ID_CHARS, ':') as JobId // written above
+  const lease = words.number() as LeaseNumber // minted by the ledger
+  const field = text.slice(0, words.at - 1)
+  const priority = words.number()
+  const attemptCount = words.number()
+  const crashCount = words.number()
+  const maxAttempts = words.number()
+  const timeoutMs = words.number()
+  const enqueuedAtMs = words.number()
+  const runAfterMs = words.number()
+  const extraLength = words.number()
+  const flags = words.word()
+  const name = words.word()
+  const bodyAt = words.at + extraLength
+  const extra: Extra = extraLength === 0 ? NO_EXTRA : (JSON.parse(text.slice(words.at, bodyAt)) as Extra) // written above
   return {
     field,
     needsBody: flags.startsWith('b'),
     job: {
-      id: field.slice(0, at) as JobId, // written above
-      lease: Number(field.slice(at + 1)) as LeaseNumber, // minted by the ledger
+      id,
+      lease,
       queue,
-      name: words[10]!,
+      name,
       payload: text.slice(bodyAt),
-      priority: Number(words[1]),
-      attemptCount: Number(words[2]),
-      crashCount: Number(words[3]),
-      maxAttempts: Number(words[4]),
-      timeoutMs: Number(words[5]),
+      priority,
+      attemptCount,
+      crashCount,
+      maxAttempts,
+      timeoutMs,
       enqueuedAtMs,
-      runAtMs: enqueuedAtMs + Number(words[7]),
+      runAtMs: enqueuedAtMs + runAfterMs,
       tags: extra.tags ?? NO_TAGS,
       meta: extra.meta ?? null,
       batch: extra.batch ?? null,
@@ -119,21 +130,4 @@ export function readToken(text: string, queue: string): ReadToken {
       rateLimited: flags.endsWith('r'),
     },
   }
-}
-
-const WORDS = 11
-/** One line of words is read at a time, so the place for them is made once. */
-const wordsRead: string[] = []
-let wordsEnd = 0
-
-function splitWords(text: string): readonly string[] {
-  let from = 0
-  for (let index = 0; index < WORDS; index++) {
-    const to = text.indexOf(' ', from)
-    if (to < 0) throw new Error('a token has fewer words than it should have')
-    wordsRead[index] = text.slice(from, to)
-    from = to + 1
-  }
-  wordsEnd = from
-  return wordsRead
 }

@@ -1,5 +1,6 @@
 // What a claim answers: the head and one row per job, as the columns of millrace.cycle.
 import type { BatchId, ClaimedJob, JobId, LeaseNumber } from '../../core/job.ts'
+import { WordReader } from '../../store/word-reader.ts'
 import { isAbsent } from './row.ts'
 import type { Row } from './row.ts'
 
@@ -41,6 +42,7 @@ interface Extra {
   readonly parents: readonly JobId[] | null
 }
 
+const ID_CHARS = 36
 const NO_TAGS: readonly string[] = []
 const NO_PARENTS: readonly JobId[] = []
 const NO_EXTRA: Extra = { tags: null, meta: null, batch: null, group: null, limitKey: null, parents: null }
@@ -56,13 +58,13 @@ export function parseClaimed(rows: readonly Row[], head: CycleHead, queues: read
   const claimed: ClaimedRow[] = []
   for (let index = 1; index < rows.length; index++) {
     const [facts, name, payload, extra] = rows[index]!
-    claimed.push(parseJob(facts!.split(' '), name!, payload!, extra, byId, queues))
+    claimed.push(parseJob(facts!, name!, payload!, extra, byId, queues))
   }
   return claimed
 }
 
 function parseJob(
-  words: readonly string[],
+  facts: string,
   name: string,
   payload: string,
   extraText: string | null | undefined,
@@ -70,23 +72,34 @@ function parseJob(
   queues: readonly string[],
 ): ClaimedRow {
   const extra = isAbsent(extraText) ? NO_EXTRA : (JSON.parse(extraText) as Extra) // written by millrace.cycle
-  const [position, , , , , hasRate, hasKeyRate] = byId.get(Number(words[2]))!
+  const words = new WordReader(facts)
+  const id = words.fixed(ID_CHARS, ' ') as JobId // a job id by its column
+  const lease = words.number() as LeaseNumber // minted by millrace.lease_seq
+  const [position, , , , , hasRate, hasKeyRate] = byId.get(words.number())!
+  const seq = words.number()
+  const priority = words.number()
+  const attemptCount = words.number()
+  const crashCount = words.number()
+  const maxAttempts = words.number()
+  const timeoutMs = words.number()
+  const enqueuedAtMs = words.number()
+  const runAtMs = words.number()
   return {
     queueIndex: position - 1,
-    seq: Number(words[3]),
+    seq,
     job: {
-      id: words[0] as JobId, // a job id by its column
-      lease: Number(words[1]) as LeaseNumber, // minted by millrace.lease_seq
+      id,
+      lease,
       queue: queues[position - 1] ?? '',
       name,
       payload,
-      priority: Number(words[4]),
-      attemptCount: Number(words[5]),
-      maxAttempts: Number(words[7]),
-      crashCount: Number(words[6]),
-      timeoutMs: Number(words[8]),
-      enqueuedAtMs: Number(words[9]),
-      runAtMs: Number(words[10]),
+      priority,
+      attemptCount,
+      crashCount,
+      maxAttempts,
+      timeoutMs,
+      enqueuedAtMs,
+      runAtMs,
       tags: extra.tags ?? NO_TAGS,
       meta: extra.meta,
       batch: extra.batch,

@@ -133,16 +133,26 @@ export interface SettleParts {
  * all are locked one by one.
  */
 export function splitSettle(transitions: readonly Transition[]): SettleParts {
+  const byId = transitions.map((_, position) => position)
+  byId.sort((a, b) => compare(transitions[a]!.jobId, transitions[b]!.jobId))
   const done: number[] = []
   const rest: number[] = []
-  const seen = new Map<string, number>()
-  for (const { jobId } of transitions) seen.set(jobId, (seen.get(jobId) ?? 0) + 1)
-  for (const [position, transition] of transitions.entries()) {
-    if (seen.get(transition.jobId) === 1 && isPlainCompletion(transition)) done.push(position)
-    else rest.push(position)
+  for (let at = 0; at < byId.length; at++) {
+    const transition = transitions[byId[at]!]!
+    const { jobId } = transition
+    const isTwice =
+      (at > 0 && transitions[byId[at - 1]!]!.jobId === jobId) ||
+      (at + 1 < byId.length && transitions[byId[at + 1]!]!.jobId === jobId)
+    if (!isTwice && isPlainCompletion(transition)) done.push(byId[at]!)
+    else rest.push(byId[at]!)
   }
-  done.sort((a, b) => (transitions[a]!.jobId < transitions[b]!.jobId ? -1 : 1))
+  rest.sort((a, b) => a - b)
   return { done, rest, transitions }
+}
+
+function compare(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
 }
 
 function isPlainCompletion({
@@ -177,14 +187,18 @@ export function settleValues(
           workerOf,
         )
   if (done.length === 0) return [null, null, null, null, changes]
-  const completions = done.map((position) => transitions[position]!)
-  return [
-    uuidArray(completions.map(({ jobId }) => jobId)),
-    bigintArray(completions.map(({ guard }) => guard.lease ?? 0)),
-    intArray(completions.map(({ ranMs = 0 }) => Math.round(ranMs))),
-    textArray(completions.map(({ result }) => result ?? null)),
-    changes,
-  ]
+  const ids: string[] = []
+  const leases: number[] = []
+  const ran: number[] = []
+  const results: (string | null)[] = []
+  for (const position of done) {
+    const { jobId, guard, ranMs = 0, result } = transitions[position]!
+    ids.push(jobId)
+    leases.push(guard.lease ?? 0)
+    ran.push(Math.round(ranMs))
+    results.push(result ?? null)
+  }
+  return [uuidArray(ids), bigintArray(leases), intArray(ran), textArray(results), changes]
 }
 
 export function verdictsOf(
@@ -192,7 +206,7 @@ export function verdictsOf(
   { done, rest }: SettleParts,
   head: CycleHead,
 ): readonly Verdict[] {
-  const verdicts = Array.from({ length: transitions.length }, (): Verdict => 'applied')
+  const verdicts = transitions.map((): Verdict => 'applied')
   for (const [index, verdict] of head.unapplied ?? []) verdicts[done[index]!] = verdictOf(verdict)
   for (const [index, verdict] of (head.verdicts ?? []).entries()) verdicts[rest[index]!] = verdictOf(verdict)
   return verdicts

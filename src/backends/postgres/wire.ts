@@ -9,27 +9,26 @@ const HEADER_BYTES = 20
 
 export function uuidArray(ids: readonly string[]): Buffer {
   const { buffer, offset } = header(UUID_OID, ids.length, ids.length * 20, false)
+  // As one text and then by byte: a character of each id by itself costs twice as much, and four times where the ids are parts
+  // of other strings, as those of tokens are. The hyphens taken out and the rest decoded by Buffer cost as much as that.
+  const text = Buffer.from(ids.join(''), 'latin1')
+  if (text.length !== ids.length * UUID_CHARS) throw new Error('an id is not 36 characters long')
   let at = offset
-  for (const id of ids) {
-    buffer.writeInt32BE(16, at)
-    writeUuid(buffer, at + 4, id)
-    at += 20
+  for (let index = 0; index < ids.length; index++) {
+    let from = index * UUID_CHARS
+    at = buffer.writeInt32BE(16, at)
+    for (const end = at + 16; at < end; at++) {
+      if (text[from] === HYPHEN) from += 1
+      buffer[at] = (HEX_VALUES[text[from]!]! << 4) | HEX_VALUES[text[from + 1]!]!
+      from += 2
+    }
   }
   return buffer
 }
 
-/** By character: the hyphens taken out and the rest decoded by Buffer cost three times as much. */
-function writeUuid(buffer: Buffer, at: number, id: string): void {
-  let from = 0
-  for (let byte = 0; byte < 16; byte++) {
-    if (id.charCodeAt(from) === HYPHEN) from += 1
-    buffer[at + byte] = (HEX_VALUES[id.charCodeAt(from)]! << 4) | HEX_VALUES[id.charCodeAt(from + 1)]!
-    from += 2
-  }
-}
-
+const UUID_CHARS = 36
 const HYPHEN = 45
-const HEX_VALUES = Uint8Array.from({ length: 128 }, (_, code) => {
+const HEX_VALUES = Uint8Array.from({ length: 256 }, (_, code) => {
   const value = Number.parseInt(String.fromCharCode(code), 16)
   return Number.isNaN(value) ? 0 : value
 })

@@ -5,37 +5,50 @@
 -- of walking over rows that are dead but still needed by somebody's snapshot. Nothing depends on it: a claim that finds
 -- too little looks at everything, and so does one claim a second.
 
-create or replace function millrace.pick_ready(for_queue int, from_priority int, to_priority int, most int, floor_priorities int[], floor_seqs bigint[])
-returns tid[] language plpgsql as $$
+-- Places and ids of the next rows, in the order of their starts.
+create or replace function millrace.pick_rows(
+  for_queue int, from_priority int, to_priority int, most int, floor_priorities int[], floor_seqs bigint[], out places tid[], out ids uuid[]
+) language plpgsql as $$
 declare
-  picked tid[] := '{}';
   next_priority int := from_priority;
   floor_index int := 1;
+  more_places tid[];
+  more_ids uuid[];
 begin
-  while cardinality(picked) < most and next_priority <= to_priority loop
+  places := '{}';
+  ids := '{}';
+  while cardinality(places) < most and next_priority <= to_priority loop
     while floor_index <= coalesce(cardinality(floor_priorities), 0) and floor_priorities[floor_index] < next_priority loop
       floor_index := floor_index + 1;
     end loop;
     if floor_index <= coalesce(cardinality(floor_priorities), 0) and floor_priorities[floor_index] <= to_priority then
       if floor_priorities[floor_index] > next_priority then
-        picked := picked || array(
-          select ctid from millrace.ready where queue_id = for_queue and priority >= next_priority and priority < floor_priorities[floor_index]
-          order by queue_id, priority, seq limit most - cardinality(picked) for update skip locked);
+        select array_agg(p.place), array_agg(p.id) into more_places, more_ids from (
+          select r.ctid as place, r.id from millrace.ready r
+          where r.queue_id = for_queue and r.priority >= next_priority and r.priority < floor_priorities[floor_index]
+          order by r.queue_id, r.priority, r.seq limit most - cardinality(places) for update skip locked) p;
+        places := places || more_places;
+        ids := ids || more_ids;
       end if;
-      if cardinality(picked) < most then
-        picked := picked || array(
-          select ctid from millrace.ready where queue_id = for_queue and priority = floor_priorities[floor_index] and seq >= floor_seqs[floor_index]
-          order by queue_id, priority, seq limit most - cardinality(picked) for update skip locked);
+      if cardinality(places) < most then
+        select array_agg(p.place), array_agg(p.id) into more_places, more_ids from (
+          select r.ctid as place, r.id from millrace.ready r
+          where r.queue_id = for_queue and r.priority = floor_priorities[floor_index] and r.seq >= floor_seqs[floor_index]
+          order by r.queue_id, r.priority, r.seq limit most - cardinality(places) for update skip locked) p;
+        places := places || more_places;
+        ids := ids || more_ids;
       end if;
       next_priority := floor_priorities[floor_index] + 1;
     else
-      picked := picked || array(
-        select ctid from millrace.ready where queue_id = for_queue and priority >= next_priority and priority <= to_priority
-        order by queue_id, priority, seq limit most - cardinality(picked) for update skip locked);
+      select array_agg(p.place), array_agg(p.id) into more_places, more_ids from (
+        select r.ctid as place, r.id from millrace.ready r
+        where r.queue_id = for_queue and r.priority >= next_priority and r.priority <= to_priority
+        order by r.queue_id, r.priority, r.seq limit most - cardinality(places) for update skip locked) p;
+      places := places || more_places;
+      ids := ids || more_ids;
       exit;
     end if;
   end loop;
-  return picked;
 end $$;
 
 -- Of so many starts, how many a waiting lane is owed that has watched others go by: src/core/priority.ts pickLane.
@@ -78,10 +91,12 @@ begin
   lows := own[in_high + in_normal + 1:];
   -- What was taken of a lane comes first in what more is taken of it.
   if owed_normal > in_normal and cardinality(lows) = 0 then
-    normals := millrace.pick_ready(settings.id, settings.lane_high_max + 1, settings.lane_normal_max, least(owed_normal, starts), floor_priorities, floor_seqs);
+    select p.places into normals
+    from millrace.pick_rows(settings.id, settings.lane_high_max + 1, settings.lane_normal_max, least(owed_normal, starts), floor_priorities, floor_seqs) p;
   end if;
   if owed_low > cardinality(lows) then
-    lows := millrace.pick_ready(settings.id, settings.lane_normal_max + 1, 32767, least(owed_low, starts), floor_priorities, floor_seqs);
+    select p.places into lows
+    from millrace.pick_rows(settings.id, settings.lane_normal_max + 1, 32767, least(owed_low, starts), floor_priorities, floor_seqs) p;
   end if;
   n_normal := least(owed_normal, cardinality(normals));
   n_low := least(owed_low, cardinality(lows), starts - n_normal);
@@ -102,7 +117,8 @@ create or replace function millrace.cycle(
   normal_passed int[], low_passed int[],
   done_ids uuid[], done_leases bigint[], done_ran_ms int[], done_results text[], changes json
 ) returns table (facts text, name text, payload json, extra text) language plpgsql
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan set lock_timeout = '5s'
+set enable_seqscan = off set enable_nestloop = on set enable_hashjoin = off set enable_mergejoin = off set jit = off
+set plan_cache_mode = force_generic_plan set lock_timeout = '5s'
 as $$
 #variable_conflict use_column
 declare
@@ -115,7 +131,10 @@ declare
   settings millrace.job_queues;
   position int;
   picked tid[] := '{}';
+  picked_ids uuid[] := '{}';
   own tid[];
+  own_ids uuid[];
+  shared tid[];
   floors_from int[];
   floors_seq bigint[];
   asked json[] := '{}';
@@ -144,19 +163,25 @@ begin
         from unnest(floor_queues, floor_priorities, floor_seqs) as f(queue, priority, seq) where f.queue = position;
       end if;
       if floors_from is not null then
-        own := millrace.pick_ready(settings.id, 0, 32767, most - cardinality(picked), floors_from, floors_seq);
+        select p.places, p.ids into own, own_ids
+        from millrace.pick_rows(settings.id, 0, 32767, most - cardinality(picked), floors_from, floors_seq) p;
         -- Short of jobs above the floors: look at everything.
         if cardinality(picked) + cardinality(own) < most then floors_from := null; end if;
       end if;
       if floors_from is null then
-        own := array(
-          select r.ctid from millrace.ready r where r.queue_id = settings.id
-          order by r.queue_id, r.priority, r.seq limit most - cardinality(picked) for update skip locked);
+        select coalesce(array_agg(p.place), '{}'), coalesce(array_agg(p.id), '{}') into own, own_ids from (
+          select r.ctid as place, r.id from millrace.ready r where r.queue_id = settings.id
+          order by r.queue_id, r.priority, r.seq limit most - cardinality(picked) for update skip locked) p;
       end if;
       if settings.lower_lane_share > 0 and cardinality(own) > 0 and cardinality(picked) + cardinality(own) >= most then
-        own := millrace.share_lanes(settings, own, normal_passed[position], low_passed[position], floors_from, floors_seq);
+        shared := millrace.share_lanes(settings, own, normal_passed[position], low_passed[position], floors_from, floors_seq);
+        if shared <> own then
+          own := shared;
+          own_ids := array(select r.id from millrace.ready r where r.ctid = any(shared));
+        end if;
       end if;
       picked := picked || own;
+      picked_ids := picked_ids || own_ids;
     end loop;
   end if;
 
@@ -182,6 +207,11 @@ begin
   return next;
   if cardinality(picked) = 0 then return; end if;
 
+  -- One walk over the index for all bodies, in the partitions that have some, joined by a hash: 14.5 µs a job instead of 16.0 one
+  -- by one (ADR 004). Planned beside empty partitions, any other join would read all bodies for ever after. For this query alone: the header of
+  -- the function names both, so they end with it.
+  set local enable_nestloop = off;
+  set local enable_hashjoin = on;
   return query
   with taken as (
     delete from millrace.ready r where r.ctid = any(picked)
@@ -201,11 +231,7 @@ begin
            json_build_object('tags', b.tags, 'meta', b.meta::text, 'batch', b.batch_id, 'group', b.group_key, 'limitKey', b.limit_key,
              'parents', case when n.hooks & 1024 <> 0 then (select json_agg(p.parent order by p.position) from millrace.job_parents p where p.child = n.id) end)::text
          end
-  from taken n
-  -- By id and in no other way: planned beside empty partitions, a join would read all bodies for ever after.
-  cross join lateral (
-    select o.name, o.payload, o.max_attempts, o.timeout_ms, o.enqueued_at, o.limit_key, o.tags, o.meta, o.batch_id, o.group_key
-    from millrace.job_bodies o where o.id = n.id offset 0) b;
+  from taken n join millrace.job_bodies b on b.id = n.id where b.id = any(picked_ids);
 end $$;
 
 -- An until-started key is given back at the claim; answers whether it was one.
