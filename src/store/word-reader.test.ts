@@ -22,9 +22,12 @@ describe('a line of words', () => {
     expect(() => words.number()).toThrow('is none')
   })
 
-  test.each(['', ' ', '-', 'x', '1x', '1.5', '- 1', '１'])('has no number in %j', (text) => {
-    expect(() => new WordReader(text).number()).toThrow('is none')
-  })
+  test.each(['', ' ', '-', 'x', '1x', '1.5', '- 1', '１', '9007199254740993', '9'.repeat(400)])(
+    'has no number in %j',
+    (text) => {
+      expect(() => new WordReader(text).number()).toThrow('is none')
+    },
+  )
 
   test('has no word of a fixed length where it ends elsewhere', () => {
     expect(() => new WordReader('abcd:1').fixed(3, ':')).toThrow('not 3 characters')

@@ -18,7 +18,7 @@ export class WordReader {
     return this.#at
   }
 
-  /** A whole number. Throws where the next word is none. */
+  /** A whole number, at most 2^53. Throws where the next word is none. */
   number(): number {
     const text = this.#text
     let at = this.#at
@@ -31,7 +31,9 @@ export class WordReader {
       value = value * 10 + (code - DIGIT_0)
       code = text.charCodeAt(++at)
     }
-    if (at === from || (code !== SPACE && at < text.length)) throw new Error('a word that should be a number is none')
+    const isOver = code === SPACE || at >= text.length
+    if (at === from || !isOver || value > Number.MAX_SAFE_INTEGER)
+      throw new Error('a word that should be a number is none')
     this.#at = at + 1
     return isNegative ? -value : value
   }

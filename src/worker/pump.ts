@@ -283,7 +283,8 @@ export class Pump {
   }
 
   #deliver(batch: readonly Settlement[], verdicts: readonly Verdict[]): void {
-    for (const [index, settlement] of batch.entries()) this.#options.onVerdict(settlement, verdicts[index] ?? 'missing')
+    const { onVerdict } = this.#options
+    for (let index = 0; index < batch.length; index++) onVerdict(batch[index]!, verdicts[index] ?? 'missing')
   }
 
   // Nothing is being claimed meanwhile: a job held in the store and unknown here came with a lost reply.

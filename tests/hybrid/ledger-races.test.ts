@@ -1,6 +1,6 @@
 // Two sessions that meet in the ledger of the hybrid: what must hold when one of them waits for the other, or passes it by.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { LeaseRef, WorkerId } from '../../src/core/job.ts'
+import type { LeaseNumber, LeaseRef, WorkerId } from '../../src/core/job.ts'
 import { uuidArray, bigintArray, intArray } from '../../src/backends/postgres/wire.ts'
 import { complete, createLedgerWorld, inFlight, newJob } from './ledger-world.ts'
 import type { LedgerWorld } from './ledger-world.ts'
@@ -26,6 +26,8 @@ async function markThere(worker: WorkerId, epoch: number | null, refs: readonly 
 
 async function untilWaiting(): Promise<void> {
   for (let look = 0; look < 500; look++) {
+    // A transaction sees what it has seen first.
+    await world.other.query('select pg_stat_clear_snapshot()')
     const { rowCount } = await world.other.query(
       "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
     )
@@ -81,6 +83,27 @@ describe('two sessions at one ledger', () => {
     await retired
     expect(await dueIn(queue)).toEqual([refs[0]!.jobId])
     expect(await world.ledger.mark(worker, inFlight(refs))).toEqual(refs)
+  })
+
+  test('completions that wait for a mark are applied with the results that belong to them', async () => {
+    const { queue, tag } = await world.queue()
+    const worker = await world.worker([queue])
+    const refs = await world.mint(queue, tag, 3)
+    await world.other.query('begin')
+    await markThere(worker, null, refs.slice(1, 2))
+    const ends = refs.map((ref, index) => ({ ...complete(ref, 100 * index), result: `"${index}"` }))
+    // Not in the order of ids, and one of a lease that is not the row's.
+    const wrong = { ...complete({ ...refs[0]!, lease: (refs[0]!.lease + 1_000) as LeaseNumber }), result: '"wrong"' }
+    const settled = world.ledger.settle(worker, [ends[2]!, ends[1]!, wrong])
+    await untilWaiting()
+    await world.other.query('commit')
+    expect((await settled).verdicts).toEqual(['applied', 'applied', 'stale'])
+    const jobs = await world.backend.query.get(refs.map(({ jobId }) => jobId))
+    expect(jobs.map((job) => job?.result)).toEqual([null, '"1"', '"2"'])
+    expect(jobs.map((job) => job?.status)).toEqual(['dispatched', 'completed', 'completed'])
+    expect(jobs.slice(1).map((job) => job!.finishedAtMs! - job!.startedAtMs!)).toEqual([100, 200])
+    expect((await world.ledger.settle(worker, [ends[0]!])).verdicts).toEqual(['applied'])
+    await world.backend.workers.retire(worker)
   })
 
   test('a claim that is under way holds up no mark', async () => {

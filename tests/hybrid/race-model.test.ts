@@ -33,9 +33,10 @@ const call = fc.oneof(
     backlog: bits,
     window: fc.constantFrom(4, 100, 100),
   }),
-  fc.record({ kind: fc.constant('push-next'), count: fc.integer({ min: 1, max: 10 }), lane }),
+  fc.record({ kind: fc.constant('push-next'), count: fc.integer({ min: 1, max: 24 }), lane }),
   fc.record({ kind: fc.constant('take'), old: rarely(), who, c, most: fc.integer({ min: 0, max: 8 }), done: leases }),
-  fc.record({ kind: fc.constant('take-next'), who, most: fc.integer({ min: 0, max: 8 }), settles: fc.boolean() }),
+  // More than fit into one text of the reply.
+  fc.record({ kind: fc.constant('take-next'), who, most: fc.integer({ min: 0, max: 40 }), settles: fc.boolean() }),
   fc.record({ kind: fc.constant('holdings'), old: rarely(), who, c: fc.oneof(c, fc.constant('dead' as const)) }),
   fc.record({ kind: fc.constant('drop'), old: rarely(), who, fields: leases, last: fc.boolean() }),
   fc.record({ kind: fc.constant('revoke'), old: rarely(), fields: leases }),

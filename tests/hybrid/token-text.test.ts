@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { JobId, NewJob } from '../../src/core/job.ts'
 import type { JsonText } from '../../src/core/json.ts'
 import { TOKEN_BODY_MAX } from '../../src/backends/hybrid/ports.ts'
-import { readToken, refsIn, tokenOfNew } from '../../src/backends/hybrid/token-text.ts'
+import { readToken, refsIn, tokenOfMinted, tokenOfNew } from '../../src/backends/hybrid/token-text.ts'
 
 const ID = '0190a000-0000-7000-8000-000000000001' as JobId
 const FACTS = { lease: 7, nowMs: 1_000, priority: 50, maxAttempts: 3, lanes: [33, 66] } as const
@@ -20,6 +20,17 @@ test('what goes into a token comes out of it', () => {
   expect([field, needsBody]).toEqual([`${ID}:7`, false])
   expect(job).toMatchObject({ id: ID, lease: 7, queue: 'q', name: 'mail.send', payload: '{"to":"é \\n"}', ...more })
   expect(job).toMatchObject({ priority: 50, maxAttempts: 3, timeoutMs: 30_000, enqueuedAtMs: 1_000, runAtMs: 1_000 })
+})
+
+test('a job of the relay keeps what it has been through', () => {
+  const { job } = readToken(tokenOfNew(jobOf('1'), FACTS).text, 'q')
+  // Put off to a moment before it was enqueued, as whoever enqueues may.
+  const minted = { ...job, attemptCount: 2, crashCount: 1, runAtMs: 400, group: 'g', limitKey: 'k', rateLimited: true }
+  expect(readToken(tokenOfMinted(minted, FACTS.lanes).text, 'q')).toEqual({
+    field: `${ID}:7`,
+    needsBody: false,
+    job: minted,
+  })
 })
 
 test('a payload that is long, or written in lines by somebody else, is read from PostgreSQL', () => {

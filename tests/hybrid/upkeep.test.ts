@@ -154,19 +154,19 @@ test('what a worker held in Redis comes due with its death, and not a pass of th
 
 const WORKER = 'w' as WorkerId
 
-/** A worker has taken the token of one job. */
-async function withOneTaken() {
+/** A worker has taken the token of one job of each of its queues. */
+async function withOneTaken(queues: readonly string[] = ['good']) {
   const found = await setup()
   const { backend, clock, memory } = found
-  await backend.workers.register({ id: WORKER, host: 'h', pid: 1, queues: ['good'], concurrency: 1 })
+  await backend.workers.register({ id: WORKER, host: 'h', pid: 1, queues, concurrency: 2 })
   await backend.workers.beat({ id: WORKER, running: 0, commandsSeen: 0 })
-  await backend.jobs.insert([newJob('good')])
+  await backend.jobs.insert(queues.map((queue) => newJob(queue)))
   await found.start()
   await clock.advance(100)
-  const { jobs } = await backend.jobs.claim({ worker: WORKER, claimNo: 1, queues: ['good'], limit: 1 })
-  expect(jobs).toHaveLength(1)
-  const job = jobs[0]!
-  return { ...found, job, field: `${job.id}:${job.lease}`, redis: memory.inspect('good') }
+  const { jobs } = await backend.jobs.claim({ worker: WORKER, claimNo: 1, queues, limit: 2 })
+  expect(jobs).toHaveLength(queues.length)
+  const job = jobs.at(-1)!
+  return { ...found, jobs, job, field: `${job.id}:${job.lease}`, redis: memory.inspect('good') }
 }
 
 test('a worker that stops leaves nothing in Redis, and nobody has to look for it', async () => {
@@ -200,5 +200,24 @@ test('a worker that stops with something in flight leaves it to the reaper', asy
   failing.add('audit good')
   await backend.workers.retire(WORKER)
   expect(redis.held.get(field)).toBe(`${WORKER}/1`)
+  expect([...redis.state!.sessions.keys()]).toEqual([WORKER])
+})
+
+test('a worker that stops leaves one queue although another fails', async () => {
+  const { backend, failing, jobs, redis } = await withOneTaken(QUEUES)
+  await backend.jobs.apply(jobs.map(({ id, lease }) => complete({ jobId: id, lease })))
+  failing.add('holdings bad').add('audit good').add('audit bad')
+  await backend.workers.retire(WORKER)
+  expect([...redis.held.keys()]).toEqual(['#'])
+  expect([...redis.state!.sessions.keys()]).toEqual([])
+})
+
+test('a worker whose take had an unknown outcome leaves what it may hold to the reaper', async () => {
+  const { backend, failing, job, field, redis } = await withOneTaken()
+  await backend.jobs.apply([complete({ jobId: job.id, lease: job.lease })])
+  failing.add('take good').add('audit good')
+  await backend.jobs.claim({ worker: WORKER, claimNo: 2, queues: ['good'], limit: 1 })
+  await backend.workers.retire(WORKER)
+  expect([...redis.held.keys()]).toEqual(['#', field])
   expect([...redis.state!.sessions.keys()]).toEqual([WORKER])
 })

@@ -190,7 +190,9 @@ async function take(hybrid: Hybrid, session: Session, own: SessionQueue, ask: As
     hybrid.runtime.failpoint('hybrid.before-take')
     const reply = await hybrid.calls.gated(name, tag, (race) => race.take(name, tag, request))
     hybrid.runtime.failpoint('hybrid.after-take')
-    if (reply === undefined && hybrid.view.tag(name) === tag) own.keepDone(done)
+    // Neither was forgotten then: Redis looks at these first.
+    const isKept = reply === undefined ? hybrid.view.tag(name) === tag : reply.kind === 'dead'
+    if (isKept) own.keepDone(done)
     return reply
   } catch {
     own.keepDone(done)

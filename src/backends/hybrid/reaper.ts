@@ -53,26 +53,36 @@ async function bury(hybrid: Hybrid, queue: string, tag: EpochTag, session: Worke
 
 /**
  * Of a session that has ended by itself, after PostgreSQL has heard of it: what it still holds in Redis is known to be done, so
- * nobody has to look through what all the others hold. Whatever is in doubt or fails here is left to the reaper.
+ * nobody has to look through what all the others hold. Whatever is in doubt, fails or takes too long is left to the reaper.
  */
 export async function leave(hybrid: Hybrid, session: Session): Promise<void> {
   if (session.inFlight.size > 0 || session.claiming.size > 0) return
-  for (const own of session.queues.values()) {
-    if (own.c > 0 && own.isKnown && !hybrid.watch.isOpen(own.name)) await leaveQueue(hybrid, session.worker, own)
-  }
+  const { clock, logger } = hybrid.runtime
+  const untilMs = clock.monoMs() + hybrid.times.raceMs
+  const known = [...session.queues.values()].filter((own) => own.c > 0 && own.isKnown && !hybrid.watch.isOpen(own.name))
+  const asRows = known.map((own) => ({ queue: own.name, own }))
+  await eachQueue(logger, 'leaving', asRows, ({ own }) =>
+    leaveQueue(hybrid, session.worker, own, () => clock.monoMs() < untilMs),
+  )
 }
 
-async function leaveQueue(hybrid: Hybrid, session: WorkerId, own: SessionQueue): Promise<void> {
+async function leaveQueue(
+  hybrid: Hybrid,
+  session: WorkerId,
+  own: SessionQueue,
+  isInTime: () => boolean,
+): Promise<void> {
   const { name: queue } = own
   const tag = hybrid.view.tag(queue)
-  if (tag === null) return
+  if (tag === null || !isInTime()) return
   // Fences it: only a session that is noted as dead can be forgotten.
   const request = { session, c: 'dead', cursor: '0' } as const
   const fenced = await hybrid.calls.gated(queue, tag, (race) => race.holdings(queue, tag, request))
-  for (let isLast = fenced === undefined; !isLast;) {
+  if (fenced === undefined) return
+  do {
     const done = own.takeDone(LIMITS.claimBatchMax)
-    isLast = own.doneCount === 0
+    const isLast = own.doneCount === 0
     const dropped = await hybrid.calls.gated(queue, tag, (race) => race.drop(queue, tag, session, done, isLast))
     if (dropped === undefined) return
-  }
+  } while (own.doneCount > 0 && isInTime())
 }

@@ -12,7 +12,7 @@ export function uuidArray(ids: readonly string[]): Buffer {
   // As one text and then by byte: a character of each id by itself costs twice as much, and four times where the ids are parts
   // of other strings, as those of tokens are. The hyphens taken out and the rest decoded by Buffer cost as much as that.
   const text = Buffer.from(ids.join(''), 'latin1')
-  if (text.length !== ids.length * UUID_CHARS) throw new Error('an id is not 36 characters long')
+  for (const id of ids) if (id.length !== UUID_CHARS) throw new Error(`an id of ${id.length} characters: ${id}`)
   let at = offset
   for (let index = 0; index < ids.length; index++) {
     let from = index * UUID_CHARS

@@ -74,7 +74,8 @@ export function settleArgs(transitions: readonly Transition[], where: Whereabout
   const sections = new Map<string, number[]>()
   const others: number[] = []
   const seen = repeated(transitions)
-  for (const [index, transition] of transitions.entries()) {
+  for (let index = 0; index < transitions.length; index++) {
+    const transition = transitions[index]!
     const queue =
       seen?.has(transition.jobId) !== true && isPlainCompletion(transition) ? where.of(transition.jobId) : ''
     const known = sections.get(queue)
@@ -102,8 +103,8 @@ function sectionArgs(
   const ids: string[] = []
   let [runs, lastLease, lease] = ['', -1, '']
   const results: RedisValue[] = []
-  for (const [at, index] of indexes.entries()) {
-    const { jobId, guard, ranMs = 0, result } = transitions[index]!
+  for (let at = 0; at < indexes.length; at++) {
+    const { jobId, guard, ranMs = 0, result } = transitions[indexes[at]!]!
     ids.push(jobId)
     // Jobs of one claim have the same, as a rule.
     if (guard.lease !== lastLease) [lastLease, lease] = [guard.lease ?? 0, digits(guard.lease ?? 0, LEASE_DIGITS)]
@@ -135,9 +136,11 @@ export function verdictsOf(
 function repeated(transitions: readonly Transition[]): ReadonlySet<string> | undefined {
   const seen = new Set<string>()
   let twice: Set<string> | undefined
-  for (const { jobId } of transitions) {
-    if (seen.has(jobId)) (twice ??= new Set()).add(jobId)
-    else seen.add(jobId)
+  for (let index = 0; index < transitions.length; index++) {
+    const { jobId } = transitions[index]!
+    const known = seen.size
+    seen.add(jobId)
+    if (seen.size === known) (twice ??= new Set()).add(jobId)
   }
   return twice
 }

@@ -56,7 +56,8 @@ export function createCycleIn({ where }: RedisStore, run: ScriptCall, runs: Live
     const settling = settleArgs(settle, where)
     const asked = request === undefined ? [] : claimArgs(request)
     const [unapplied, verdicts, claimed = NOTHING] = (await run(queue, [...settling.args, ...asked])) as CycleReply
-    for (const { jobId, to } of settle) {
+    for (let index = 0; index < settle.length; index++) {
+      const { jobId, to } = settle[index]!
       runs.settled(jobId)
       if (isFinal(to)) where.forget(jobId)
     }
@@ -84,7 +85,9 @@ function claimedJobs(claimed: ClaimedQueue, where: Whereabouts, runs: LiveRuns):
   const queue = String(name)
   const jobs: ClaimedJob[] = []
   let areWhole = true
-  for (const [index, id] of textsOf(ids).entries()) {
+  const texts = textsOf(ids)
+  for (let index = 0; index < texts.length; index++) {
+    const id = texts[index]!
     const body = bodies[index]!.toString()
     areWhole &&= body !== ''
     const lease = (firstLease + step * index) as LeaseNumber // minted by this claim

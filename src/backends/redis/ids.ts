@@ -2,7 +2,9 @@
 import type { JobId } from '../../core/job.ts'
 
 const ID_BYTES = 16
-const HEX_CHARS = 2 * ID_BYTES
+const ID_CHARS = 36
+const HYPHEN = 45
+const HEX_DIGITS = Buffer.from('0123456789abcdef', 'latin1')
 
 /** Of all of them, one after the other. */
 export function bytesOf(ids: readonly string[]): Buffer {
@@ -14,15 +16,21 @@ export function idBytes(id: string): Buffer {
   return bytesOf([id])
 }
 
+/** Each a text of its own, not a part of a longer one or of several: they are kept, and looked up many times. */
 export function textsOf(bytes: Buffer): readonly JobId[] {
-  const hex = bytes.toString('hex')
+  const count = Math.floor(bytes.length / ID_BYTES)
+  const text = Buffer.allocUnsafe(count * ID_CHARS)
   const ids: JobId[] = []
-  for (let at = 0; at < hex.length; at += HEX_CHARS) ids.push(textAt(hex, at) as JobId) // as inserted
+  let at = 0
+  for (let index = 0; index < count; index++) {
+    const from = at
+    for (let part = 0; part < ID_BYTES; part++) {
+      const byte = bytes[index * ID_BYTES + part]!
+      if (part === 4 || part === 6 || part === 8 || part === 10) text[at++] = HYPHEN
+      text[at++] = HEX_DIGITS[byte >>> 4]!
+      text[at++] = HEX_DIGITS[byte & 15]!
+    }
+    ids.push(text.toString('latin1', from, at) as JobId) // as inserted
+  }
   return ids
-}
-
-function textAt(hex: string, at: number): string {
-  const [time, low] = [hex.slice(at, at + 8), hex.slice(at + 8, at + 12)]
-  const [version, variant] = [hex.slice(at + 12, at + 16), hex.slice(at + 16, at + 20)]
-  return `${time}-${low}-${version}-${variant}-${hex.slice(at + 20, at + HEX_CHARS)}`
 }

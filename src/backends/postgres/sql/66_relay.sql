@@ -15,6 +15,8 @@ declare
   picked_ids uuid[] := '{}';
   picked tid[] := '{}';
   backlog boolean[] := '{}';
+  lowest uuid;
+  highest uuid;
 begin
   select * into settings from millrace.job_queues q where q.name = of_queue;
   if not found or not settings.is_active or not millrace.may_mint(settings.id, tag) then
@@ -37,6 +39,8 @@ begin
   return next;
   if cardinality(picked) = 0 then return; end if;
 
+  lowest := (select i.id from unnest(picked_ids) as i(id) order by i.id limit 1);
+  highest := (select i.id from unnest(picked_ids) as i(id) order by i.id desc limit 1);
   return query
   with taken as (
     delete from millrace.ready r where r.ctid = any(picked)
@@ -56,8 +60,8 @@ begin
            json_build_object('tags', b.tags, 'meta', b.meta::text, 'batch', b.batch_id, 'group', b.group_key, 'limitKey', b.limit_key,
              'parents', case when n.hooks & 1024 <> 0 then (select json_agg(p.parent order by p.position) from millrace.job_parents p where p.child = n.id) end)::text
          end
-  -- One walk over the index for all of them, in the partitions that have some: 8.4 µs a job (ADR 006) instead of 10.4 one by one.
-  from taken n join millrace.job_bodies b on b.id = n.id where b.id = any(picked_ids);
+  -- One walk over the index for all of them, in the partitions between the bounds: 8.4 µs a job (ADR 006) instead of 10.4 one by one.
+  from taken n join millrace.job_bodies b on b.id = n.id where b.id = any(picked_ids) and b.id >= lowest and b.id <= highest;
 end $$;
 
 create or replace function millrace.payloads_of(ids uuid[]) returns table (id uuid, payload json) language plpgsql stable
