@@ -76,6 +76,7 @@ declare
   n_low int;
   n_high int;
 begin
+  if owed_normal = 0 and owed_low = 0 then return own; end if;
   -- Rows are in order of priority: usually all of one lane.
   select r.priority into first_priority from millrace.ready r where r.ctid = own[1];
   select r.priority into last_priority from millrace.ready r where r.ctid = own[starts];
