@@ -3,7 +3,7 @@
 import type { Scenario } from '../scenario.ts'
 import { measureDrain } from './drain.ts'
 
-const JOBS = 4000
+const JOBS = 2000
 const CONCURRENCY = 10
 const HANDLER_MS = 10
 
@@ -15,7 +15,7 @@ export function handlers(processes: number): Scenario {
     aim: 'handlers',
     // In memory nothing is shared out. Each process has as many to do as a single one: it takes as long to begin and to end.
     jobs: { redis: JOBS * processes, postgres: JOBS * processes },
-    seconds: { redis: 8, postgres: 9 },
+    seconds: { redis: 6, postgres: 6.5 },
     usual: 'ours',
     ...(processes > 1 && { beside: `handlers-${HANDLER_MS}ms` }),
     run: (stage, jobs) =>
