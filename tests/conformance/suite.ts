@@ -85,13 +85,15 @@ const AREAS: Readonly<Record<string, (setup: Setup) => void>> = {
   concurrency,
 }
 
+export const AREA_NAMES: readonly string[] = Object.keys(AREAS)
+
 interface Registered {
   readonly area: string
   readonly title: string
   readonly run: (world: World) => Promise<void>
 }
 
-export function backendSuite({ name, create, skips = [], areas = Object.keys(AREAS) }: BackendSuite): void {
+export function backendSuite({ name, create, skips = [], areas = AREA_NAMES }: BackendSuite): void {
   const registered: Registered[] = []
   for (const [area, register] of Object.entries(AREAS)) {
     register({ test: (title, run) => void registered.push({ area, title, run }) })
