@@ -4,7 +4,7 @@ import { configDefaults, defineConfig } from 'vitest/config'
 /** Faults under load take both cores: nothing that measures time runs beside them. */
 const CHAOS = ['tests/chaos/**/*.test.ts']
 
-/** Real processes that are killed and counted: what they promise is in seconds, so each has the machine for itself. */
+/** Real processes that are killed and counted: what they promise is in seconds, so nothing that takes both cores runs beside them. */
 const PROCESSES = [
   'tests/supervisor/postgres.test.ts',
   'tests/supervisor/redis.test.ts',

@@ -98,7 +98,7 @@ export const TIMES = {
     ttlMs: 2_000,
     isAlwaysShort: true,
     blockedMs: 4_500,
-    dueJobs: 12_000,
+    dueJobs: 8_000,
     crowd: 8,
   },
   usual: { phaseMs: 4_000, ratePerS: 300, longMs: 1_500, ttlMs: 5_000, blockedMs: 60_000, dueJobs: 50_000, crowd: 100 },
