@@ -11,6 +11,8 @@ const WORDS = {
   connections: (value) => `${value} connections`,
   churn: (value) => `${value.toFixed(1)} times as many asked for to come back`,
   longestWaitSeconds: (value) => `longest wait for a start ${value.toFixed(2)} s`,
+  members: (value) => `a batch of ${value}`,
+  leadersStruck: (value) => `${value} leaders struck at a tick`,
 } as const satisfies Readonly<Record<string, (value: number) => string>>
 
 export type Figures = { readonly [Name in keyof typeof WORDS]?: number }

@@ -7,7 +7,7 @@ import type { Robbed } from './checks/delivery.ts'
 import { outOfOrder } from './checks/order.ts'
 import * as pace from './checks/pace.ts'
 import { miscounted, wrongTicks } from './checks/side.ts'
-import type { Scenario, Struck } from './scenario.ts'
+import type { PerBackend, Scenario, Struck } from './scenario.ts'
 import type { Backend, Census, Recorded, SideFacts } from './system.ts'
 
 /** A process that ended by itself, and the last that it said. */
@@ -72,7 +72,7 @@ export function judge(evidence: Evidence): Cell {
     steady === undefined
       ? null
       : pace.steadyAfterMs(books, { fromMs: struck.backMs, toMs: evidence.load.toMs }, evidence.ratePerS * steady.share)
-  const findings = struck.findings?.(books)
+  const findings = struck.findings?.(books, side)
   const measured = {
     scenario: scenario.name,
     system: evidence.system,
@@ -153,9 +153,9 @@ function brokenPledges(
   isRestart: boolean,
 ): readonly string[] {
   const { steady } = promise
-  const ratioMin = (typeof promise.ratioMin === 'object' ? promise.ratioMin[cell.backend] : promise.ratioMin) ?? 0
+  const ratioMin = of(cell.backend, promise.ratioMin) ?? 0
   const usualMaxS = isRestart ? (ttlMs ?? DEFAULTS.workerTtlMs) / 1000 + RESTART_MAX_S : FIRST_START_MAX_S
-  const recoveryMaxS = promise.recoveryMaxS ?? usualMaxS
+  const recoveryMaxS = of(cell.backend, promise.recoveryMaxS) ?? usualMaxS
   const isLate = (ratePerS > 0 || isRestart) && (cell.recoverySeconds ?? Infinity) > recoveryMaxS
   const isUnsteady = steady !== undefined && (cell.steadySeconds ?? Infinity) > steady.withinS
   return [
@@ -163,6 +163,10 @@ function brokenPledges(
     ...((cell.throughputRatio ?? 0) < ratioMin ? [`less than ${ratioMin * 100} % of the rate before`] : []),
     ...(isUnsteady ? [`${ratePerS} jobs/s not reached within ${steady.withinS} s`] : []),
   ]
+}
+
+function of(backend: Backend, promised: PerBackend | undefined): number | undefined {
+  return typeof promised === 'object' ? promised[backend] : promised
 }
 
 /** Jobs that had to end as failed, and did not. */

@@ -10,6 +10,7 @@ import type { Servers } from './servers.ts'
 import { openStage } from './stage.ts'
 import type { Member, Stage } from './stage.ts'
 import type { Program } from './start-process.ts'
+import { awaitedOf } from './system.ts'
 import type { Backend, Census, ChaosSystem, Place, SideFacts } from './system.ts'
 import { OURS } from './systems/catalogue.ts'
 import { flowsThroughRedis } from './through-redis.ts'
@@ -127,8 +128,7 @@ async function drain(stage: Stage, maxMs: number, failed: readonly string[] = []
     // A store that forgot some will never run them: the rest is over when nothing happens any more.
     if (isDone || nowMs - changedMs > QUIET_MS || nowMs > deadlineMs) {
       const census = await system.inspect(place)
-      const awaited = census.waiting + (system.holdsForHours ? 0 : census.running)
-      if (awaited === 0 || nowMs > deadlineMs) return census
+      if (awaitedOf(system, census) === 0 || nowMs > deadlineMs) return census
     }
     await wait(LOOK_MS)
   }

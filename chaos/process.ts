@@ -4,7 +4,7 @@ import { uuidv7 } from 'uuidv7'
 import { watchFailpoints } from '../src/runtime/failpoints.ts'
 import { resultOf, writeLine } from './books.ts'
 import { trueNowMs } from './clock.ts'
-import type { ProducerProcessSettings, Said, Settings, Told, WorkerProcessSettings } from './protocol.ts'
+import type { Ambush, ProducerProcessSettings, Said, Settings, Told, WorkerProcessSettings } from './protocol.ts'
 import type { ChaosJob, OpenProducer } from './system.ts'
 import { systemOf } from './systems/catalogue.ts'
 
@@ -22,7 +22,8 @@ process.on('message', (told: Told) => {
   if (told === 'stop') void stop().then(() => process.disconnect())
   else if (told === 'exhaust') isExhausting = true
   else if (told === 'measure') say({ kind: 'measured', rssMaxBytes: process.resourceUsage().maxRSS * KIB })
-  else watchFailpoints((name) => void (name === settings.dieAt && process.kill(process.pid, 'SIGKILL')))
+  else if (told === 'spare') watchFailpoints(() => undefined)
+  else ambush(told)
 })
 // A process whose harness has gone ends too.
 process.on('disconnect', () => process.exit(0))
@@ -43,6 +44,15 @@ async function work({ system, place, runs, pill, blocker, ...rest }: WorkerProce
     return resultOf({ pid: process.pid, startMs })
   })
   return () => worker.close()
+}
+
+/** Once: whoever goes on after it is left alone. */
+function ambush({ at, signal }: Ambush): void {
+  watchFailpoints((name) => {
+    if (name !== at) return
+    watchFailpoints(() => undefined)
+    process.kill(process.pid, signal)
+  })
 }
 
 function block(ms: number): void {

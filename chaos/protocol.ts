@@ -5,8 +5,6 @@ import type { Place } from './system.ts'
 interface ProcessSettings {
   readonly system: string
   readonly place: Place
-  /** Told to `die`, it kills itself where it comes by next. */
-  readonly dieAt?: Failpoint
 }
 
 export interface WorkerProcessSettings extends ProcessSettings {
@@ -42,10 +40,15 @@ export type Said =
   | { readonly kind: 'measured'; readonly rssMaxBytes: number }
 
 /**
- * To a process: end in order; die at the failpoint of your settings; fill the heap in the next handler; say how much memory
- * you have had at the most.
+ * To a process: end in order; fill the heap in the next handler; say how much memory you have had at the most; send yourself
+ * a signal where you come by next; forget that.
  */
-export type Told = 'stop' | 'die' | 'exhaust' | 'measure'
+export type Told = 'stop' | 'exhaust' | 'measure' | Ambush | 'spare'
+
+export interface Ambush {
+  readonly at: Failpoint
+  readonly signal: 'SIGKILL' | 'SIGSTOP'
+}
 
 /** How the process of a worker differs from others. */
 export interface Look {

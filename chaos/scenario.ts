@@ -6,7 +6,7 @@ import type { OwnStores } from './own-stores.ts'
 import type { Findings } from './figures.ts'
 import type { Look } from './protocol.ts'
 import type { Stage } from './stage.ts'
-import type { Backend, Place } from './system.ts'
+import type { Backend, Place, SideFacts } from './system.ts'
 
 export interface Scenario {
   readonly name: string
@@ -40,11 +40,14 @@ export interface Scenario {
   readonly mayLose?: Partial<Record<Backend, string>>
 }
 
+/** By backend where not all promise the same. */
+export type PerBackend = number | Partial<Record<Backend, number>>
+
 export interface Pledge {
   /** Until work goes on; see Cell.recoverySeconds. Default 1 s after a fault that robs nobody, else ttl + 5 s. */
-  readonly recoveryMaxS?: number
-  /** Of the rate before; by backend where not all promise the same. */
-  readonly ratioMin?: number | Partial<Record<Backend, number>>
+  readonly recoveryMaxS?: PerBackend
+  /** Of the rate before. */
+  readonly ratioMin?: PerBackend
   /** So much of the offered rate, so soon after the store was back, until the end of the load. */
   readonly steady?: { readonly share: number; readonly withinS: number }
 }
@@ -65,8 +68,8 @@ export interface Struck {
   readonly keptBeforeMs?: number
   /** What else was seen meanwhile that breaks a promise of ours. */
   readonly flaws?: readonly string[]
-  /** What this scenario alone can say, from the books as they are in the end. */
-  readonly findings?: (books: Books) => Findings
+  /** What this scenario alone can say, from the books as they are in the end, and from what happened beside the load. */
+  readonly findings?: (books: Books, side: SideFacts | undefined) => Findings
   /** What is to be ended after the run. */
   readonly close?: () => Promise<void>
 }
@@ -87,6 +90,8 @@ export interface Times {
   /** Jobs for one moment, and workers for one store. */
   readonly dueJobs: number
   readonly crowd: number
+  /** Of the large batch. */
+  readonly batchJobs: number
 }
 
 export const TIMES = {
@@ -100,8 +105,18 @@ export const TIMES = {
     blockedMs: 4_500,
     dueJobs: 8_000,
     crowd: 8,
+    batchJobs: 1_000,
   },
-  usual: { phaseMs: 4_000, ratePerS: 300, longMs: 1_500, ttlMs: 5_000, blockedMs: 60_000, dueJobs: 50_000, crowd: 100 },
+  usual: {
+    phaseMs: 3_500,
+    ratePerS: 300,
+    longMs: 1_500,
+    ttlMs: 5_000,
+    blockedMs: 60_000,
+    dueJobs: 50_000,
+    crowd: 100,
+    batchJobs: 10_000,
+  },
   full: {
     phaseMs: 60_000,
     ratePerS: 300,
@@ -110,6 +125,7 @@ export const TIMES = {
     blockedMs: 60_000,
     dueJobs: 1_000_000,
     crowd: 100,
+    batchJobs: 10_000,
   },
 } as const satisfies Readonly<Record<string, Times>>
 

@@ -99,7 +99,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     started += 1
     const { ttlMs } = load
     const { workers: count = 1, concurrency = CONCURRENCY } = look
-    const times = { ...(ttlMs !== undefined && { ttlMs }), dieAt: 'hybrid.relay-minted' } as const
+    const times = ttlMs === undefined ? {} : { ttlMs }
     const many = { workers: count, concurrency }
     const own = { role: 'worker', runs: files.runs, ...many, pill, blocker, ...times } as const
     return start(workers, { system: system.name, ...own }, look)
@@ -107,7 +107,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const startProducer = (ratePerS = load.ratePerS): Promise<Member> => {
     const longEvery = Math.max(Math.ceil((ratePerS * load.longMs) / 1000 / LONG_SLOTS), 1)
     const pace = { ratePerS, longEvery, longMs: load.longMs, groups: system.name === OURS ? GROUPS : 0 }
-    const own = { role: 'producer', ledger: files.ledger, ...pace, dieAt: 'hybrid.before-push' } as const
+    const own = { role: 'producer', ledger: files.ledger, ...pace } as const
     return start(producers, { system: system.name, ...own })
   }
   let direct: Promise<OpenProducer> | undefined

@@ -133,7 +133,7 @@ export async function startProcess(
       return lastWordsIn(words)
     },
     tell(told) {
-      if (told === 'die' || told === 'exhaust') isAsked = true
+      if (told === 'exhaust' || isDeadly(told)) isAsked = true
       if (child.connected) child.send(told)
     },
     async rssMaxBytes() {
@@ -153,6 +153,10 @@ export async function startProcess(
       })
     },
   }
+}
+
+function isDeadly(told: Told): boolean {
+  return typeof told === 'object' && told.signal === 'SIGKILL'
 }
 
 function lastWordsIn(words: string): string {

@@ -50,6 +50,15 @@ export interface ChaosSystem {
   /** What a producer does beside the load, with features that the others do not have. */
   openSideLoad?(place: Place): Promise<{ close(): Promise<void> }>
   sideFacts?(place: Place): Promise<SideFacts>
+  /** Beside the load, in one call. */
+  enqueueBatch?(place: Place, batch: NewBatch): Promise<void>
+}
+
+export interface NewBatch {
+  readonly name: string
+  readonly size: number
+  /** Of each of its jobs. */
+  readonly longMs: number
 }
 
 export interface OpenProducer {
@@ -69,6 +78,11 @@ export interface Census {
   readonly running: number
   readonly failed: number
   readonly completed: number | null
+}
+
+/** What will still happen while somebody looks. */
+export function awaitedOf({ holdsForHours }: Pick<ChaosSystem, 'holdsForHours'>, { waiting, running }: Census): number {
+  return waiting + (holdsForHours ? 0 : running)
 }
 
 /** One job in the books of the system. */

@@ -1,5 +1,6 @@
 // What only Millrace has, under the same faults: counters of batches that agree with their jobs, callbacks that come
 // once, ticks of a schedule that fire once each. Pure functions over what the store says.
+import type { Findings } from '../figures.ts'
 import type { BatchFacts, SideFacts } from '../system.ts'
 import type { Span } from './pace.ts'
 
@@ -13,6 +14,17 @@ export function miscounted(batches: readonly BatchFacts[]): readonly string[] {
     const isHung = isSealed && !isFinished && recounted.completed === recounted.total
     return agrees && !isHung && callbacks === (isFinished ? 1 : 0) ? [] : [name]
   })
+}
+
+/** Of the one batch that a scenario is about: finished with all of its jobs, and told so once. */
+export function wholeBatch(side: SideFacts | undefined, name: string, size: number): Findings {
+  const batch = side?.batches.find((one) => one.name === name)
+  const isWhole =
+    batch?.isFinished === true &&
+    batch.callbacks === 1 &&
+    batch.counted.completed === size &&
+    batch.recounted.completed === size
+  return { figures: { members: size }, broken: isWhole ? [] : [`the batch of ${size} did not end as a whole`] }
 }
 
 /** Ticks that fired twice or, from the beginning of the load to its end, not at all. */

@@ -12,6 +12,7 @@ import { LOAD_SCENARIOS } from './load.ts'
 import { POSTGRES_SCENARIOS } from './postgres.ts'
 import { REDIS_MEMORY_SCENARIOS } from './redis-memory.ts'
 import { REDIS_SCENARIOS } from './redis.ts'
+import { SIDE_SCENARIOS } from './sides.ts'
 import { WORKER_SCENARIOS } from './workers.ts'
 
 export const SCENARIOS: readonly Scenario[] = [
@@ -20,6 +21,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...CLOCK_SCENARIOS,
   ...LOAD_SCENARIOS,
   ...CROWD_SCENARIOS,
+  ...SIDE_SCENARIOS,
   ...POSTGRES_SCENARIOS,
   ...FAILOVER_SCENARIOS,
   ...DISK_SCENARIOS,

@@ -18,7 +18,7 @@ export const HYBRID_SCENARIOS: readonly Scenario[] = [
     async strike(stage) {
       // It was the first, so it leads.
       const victim = stage.workers[0]!
-      victim.tell('die')
+      victim.tell({ at: 'hybrid.relay-minted', signal: 'SIGKILL' })
       await enqueueReady(stage)
       await until(() => !victim.isAlive, 'the relay to die')
       const atMs = Date.now()
@@ -34,7 +34,7 @@ export const HYBRID_SCENARIOS: readonly Scenario[] = [
     peers: 'never',
     async strike(stage) {
       const victim = stage.producers[0]!
-      victim.tell('die')
+      victim.tell({ at: 'hybrid.before-push', signal: 'SIGKILL' })
       await until(() => !victim.isAlive, 'the producer to die')
       const atMs = Date.now()
       await onlyInPostgres(stage)

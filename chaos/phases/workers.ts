@@ -4,6 +4,7 @@ import type { Robbed } from '../checks/delivery.ts'
 import { wait } from '../scenario.ts'
 import type { Scenario, Struck } from '../scenario.ts'
 import type { Stage } from '../stage.ts'
+import { awaitedOf } from '../system.ts'
 
 const EVERYWHERE = ['postgres', 'redis', 'hybrid'] as const
 const KILL_EVERY_MS = 2_500
@@ -27,7 +28,7 @@ async function killOne({ workers, startWorker, ...stage }: Stage): Promise<Struc
   return { atMs, backMs: Date.now(), robbed: [{ pid: victim.pid, fromMs: atMs, toMs: atMs }] }
 }
 
-function robbedNow(pid: number): Robbed {
+export function robbedNow(pid: number): Robbed {
   const nowMs = Date.now()
   return { pid, fromMs: nowMs, toMs: nowMs }
 }
@@ -164,8 +165,7 @@ async function poison(stage: Stage): Promise<Struck> {
       robbed.push(robbedNow(pid))
       await stage.startWorker()
     }
-    const { waiting, running } = await stage.system.inspect(stage.place)
-    isOver = waiting + running === 0
+    isOver = awaitedOf(stage.system, await stage.system.inspect(stage.place)) === 0
     if (!isOver) await wait(LOOK_MS)
   }
   const flaws = [

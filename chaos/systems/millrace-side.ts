@@ -1,7 +1,7 @@
 // Batches and a schedule beside the load, in a queue of their own, and what the store says of them afterwards.
-import { defineJob } from '../../src/index.ts'
+import { defineJob, fixed } from '../../src/index.ts'
 import type { Client, Job, Millrace } from '../../src/index.ts'
-import type { BatchFacts, SideFacts } from '../system.ts'
+import type { BatchFacts, NewBatch, SideFacts } from '../system.ts'
 import { PAGE, jobsIn } from './millrace-jobs.ts'
 
 export const SIDE_QUEUE = 'side'
@@ -12,7 +12,15 @@ const CATCH_UP = 100
 const BATCH_EVERY_MS = 500
 const BATCH_SIZE = 10
 
-const member = defineJob({ name: 'member', queue: SIDE_QUEUE, run: () => null })
+const member = defineJob({
+  name: 'member',
+  queue: SIDE_QUEUE,
+  attempts: 5,
+  retry: fixed({ delay: 10, jitter: 0 }),
+  run: async ({ input }: { readonly input: { readonly longMs: number } }) => {
+    if (input.longMs > 0) await new Promise((resolve) => setTimeout(resolve, input.longMs))
+  },
+})
 const tick = defineJob({ name: 'tick', queue: SIDE_QUEUE, run: () => null })
 const done = defineJob({
   name: 'batch-done',
@@ -31,9 +39,7 @@ export async function openSideLoad(mill: SideClient): Promise<{ close(): Promise
   let no = 0
   const timer = setInterval(() => {
     const batch = `${process.pid}-${(no += 1)}`
-    const entries = Array.from({ length: BATCH_SIZE }, () => [member] as const)
-    const made = mill
-      .enqueueBatch(batch, entries, { onComplete: [done, { batch }] })
+    const made = enqueueBatch(mill, { name: batch, size: BATCH_SIZE, longMs: 0 })
       // Told to its caller; what of it is stored is counted all the same.
       .catch(() => undefined)
       .finally(() => pending.delete(made))
@@ -45,6 +51,11 @@ export async function openSideLoad(mill: SideClient): Promise<{ close(): Promise
       await Promise.all(pending)
     },
   }
+}
+
+export async function enqueueBatch(mill: SideClient, { name, size, longMs }: NewBatch): Promise<void> {
+  const entries = Array.from({ length: size }, () => [member, { longMs }] as const)
+  await mill.enqueueBatch(name, entries, { onComplete: [done, { batch: name }] })
 }
 
 export async function sideFacts(mill: Millrace): Promise<SideFacts> {

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { createMillrace, defineJob, fixed } from '../../src/index.ts'
 import type { EnqueueOptions, JobStatus, Millrace, StoreOptions } from '../../src/index.ts'
 import { pagesIn } from './millrace-jobs.ts'
-import { SIDE_JOBS, SIDE_QUEUE, openSideLoad, sideFacts } from './millrace-side.ts'
+import { SIDE_JOBS, SIDE_QUEUE, enqueueBatch, openSideLoad, sideFacts } from './millrace-side.ts'
 import type { Census, ChaosJob, ChaosSystem, Place, Recorded } from '../system.ts'
 
 export const QUEUE = 'chaos'
@@ -50,10 +50,11 @@ export const millrace: ChaosSystem = {
     }
   },
   sideFacts: (place) => look(place, sideFacts),
+  enqueueBatch: (place, batch) => look(place, (mill) => enqueueBatch(mill, batch)),
   record: (place) => (place.postgres === undefined ? look(place, recordOf) : recordOfPostgres(place.postgres)),
 }
 
-async function look<Seen>(place: Place, see: (mill: Millrace) => Promise<Seen>): Promise<Seen> {
+async function look<Seen>(place: Place, see: (mill: OpenMill) => Promise<Seen>): Promise<Seen> {
   const mill = await open(place)
   try {
     return await see(mill)
@@ -61,6 +62,8 @@ async function look<Seen>(place: Place, see: (mill: Millrace) => Promise<Seen>):
     await mill.stop()
   }
 }
+
+type OpenMill = Awaited<ReturnType<typeof open>>
 
 type Input = Pick<ChaosJob, 'longMs' | 'firstMs'>
 

@@ -16,7 +16,7 @@ import type { Robbed } from '../../chaos/checks/delivery.ts'
 import { timeliness } from '../../chaos/checks/due.ts'
 import { bounded } from '../../chaos/checks/memory.ts'
 import { outOfOrder } from '../../chaos/checks/order.ts'
-import { hasCaughtUp, miscounted, wrongTicks } from '../../chaos/checks/side.ts'
+import { hasCaughtUp, miscounted, wholeBatch, wrongTicks } from '../../chaos/checks/side.ts'
 import { reconnected } from '../../chaos/checks/reconnect.ts'
 import { robbedByDeadline, slotsFreed } from '../../chaos/checks/slots.ts'
 import { needless, unclear } from '../../chaos/refusals.ts'
@@ -234,6 +234,18 @@ describe('beside the load', () => {
     expect(miscounted([{ ...right, recounted: { total: 11, completed: 10 } }])).toEqual(['x'])
     expect(miscounted([{ ...right, callbacks: 0 }])).toEqual(['x'])
     expect(miscounted([{ ...right, callbacks: 2 }])).toEqual(['x'])
+  })
+
+  test('a batch that a scenario is about is finished, with every job and one callback', () => {
+    const side = (batch: object) => ({ batches: [{ ...right, ...batch }], ticksMs: [], tickEveryMs: 1 })
+    const broken = ['the batch of 10 did not end as a whole']
+    expect(wholeBatch(side({}), 'x', 10)).toEqual({ figures: { members: 10 }, broken: [] })
+    expect(wholeBatch(side({}), 'y', 10)).toMatchObject({ broken })
+    expect(wholeBatch(undefined, 'x', 10)).toMatchObject({ broken })
+    expect(wholeBatch(side({ isFinished: false }), 'x', 10)).toMatchObject({ broken })
+    expect(wholeBatch(side({ callbacks: 2 }), 'x', 10)).toMatchObject({ broken })
+    expect(wholeBatch(side({ counted: { total: 10, completed: 9 } }), 'x', 10)).toMatchObject({ broken })
+    expect(wholeBatch(side({ recounted: { total: 10, completed: 9 } }), 'x', 10)).toMatchObject({ broken })
   })
 
   test('a tick that fired twice or not at all is wrong', () => {

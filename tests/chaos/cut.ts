@@ -21,6 +21,7 @@ export const CUT: Readonly<Record<Backend, readonly string[]>> = {
     'worker-drained',
     'handler-past-deadline',
     'high-load',
+    'leader-at-tick',
     'workers-reconnect',
     'postgres-restart',
     'pg-backend-kill',
@@ -34,6 +35,7 @@ export const CUT: Readonly<Record<Backend, readonly string[]>> = {
   redis: [
     'kill-worker-short-ttl',
     'repeated-kill',
+    'batch-killed',
     'poison-pill',
     'out-of-memory',
     'redis-restart',

@@ -93,8 +93,9 @@ export class RedisWakeups implements Wakeups {
   #heard(message: string): void {
     for (const topic of message.split('\n')) {
       if (!this.#listeners.has(topic)) continue
-      if (topic.startsWith(READY)) this.#parkAgain(topic)
+      // First who waits for it: the call that follows says by itself that it found nothing.
       this.#ring(topic)
+      if (topic.startsWith(READY)) this.#parkAgain(topic)
     }
   }
 
