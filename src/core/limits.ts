@@ -20,6 +20,8 @@ export const DEFAULTS = {
   prefetchAgeMaxMs: 1_000,
   pollMinMs: 10,
   pollMaxMs: 1_000,
+  /** A hand-over that is not heard of by then is taken for lost. */
+  handOverLateMs: 100,
   heartbeatMs: 2_500,
   workerTtlMs: 10_000,
   trustMarginMs: 2_000,
@@ -106,6 +108,8 @@ export const LIMITS = {
   priorityMax: 32_767,
   attemptsMax: 1_000,
   claimBatchMax: 1_000,
+  /** Jobs that an insert hands over to a worker whose claim stands: payloads travel in one message. */
+  handOverMax: 8,
   applyBatchMax: 1_000,
   payloadBytesMax: 256 * 1024,
   payloadDepthMax: 64,

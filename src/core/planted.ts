@@ -20,6 +20,8 @@ export const PLANTED_BUGS = [
   'cancel-overlooked',
   'rate-without-token',
   'orphan-released',
+  'hand-over-not-fenced',
+  'hand-over-not-missed',
   // Of the hybrid: guards of the scripts, of the ledger, and of the rules between them.
   'hybrid-floor-ignored',
   'hybrid-pusher-ignored',

@@ -1,5 +1,6 @@
 // For those who write a backend: the seam, entry point `millrace/backend`.
 export type * from './batch-store.ts'
+export type * from './hand-overs.ts'
 export type * from './job-query.ts'
 export type * from './limit-store.ts'
 export type * from './note-store.ts'

@@ -3,6 +3,7 @@
 import type { BatchId, ClaimedJob, JobId, LeaseRef, NewJob, StoredJob, WorkerId } from '../core/job.ts'
 import type { Transition, Verdict } from '../core/transition.ts'
 import type { BatchStore } from './batch-store.ts'
+import type { HandOvers } from './hand-overs.ts'
 import type { JobQuery } from './job-query.ts'
 import type { LimitStore } from './limit-store.ts'
 import type { NoteStore } from './note-store.ts'
@@ -22,6 +23,8 @@ export interface Backend {
   readonly notes: NoteStore
   readonly wakeups: Wakeups
   readonly capabilities: Capabilities
+  /** Where claims may stand. Absent: `stands` changes nothing. */
+  readonly handOvers?: HandOvers
   /**
    * The store inside a transaction of the caller, whose library is known by the shape of `tx`. Throws NOT_A_TRANSACTION
    * when that is none. There exactly when `capabilities.transactional`.
@@ -147,6 +150,8 @@ export interface ClaimRequest {
   readonly leaseMs?: number
   /** Settled first, in the same round trip, whatever becomes of the claim. */
   readonly settle?: readonly Transition[]
+  /** What is missing at the limit may be handed over by an insert, until the next claim of this worker (hand-overs.ts). */
+  readonly stands?: boolean
 }
 
 export interface ClaimReply {
@@ -156,6 +161,8 @@ export interface ClaimReply {
   readonly paused: readonly string[]
   /** Why nothing could be claimed: the worker is not alive here, or the number was used up. */
   readonly refused?: 'worker-dead' | 'superseded'
+  /** The last claim of this worker that stood and was answered by an insert. */
+  readonly answered?: number
 }
 
 export interface PromoteReply {

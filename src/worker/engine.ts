@@ -5,8 +5,7 @@
 // every handler and gives back everything unstarted; then a new life begins.
 import { decideOutcome, withinAttempts } from '../core/decide.ts'
 import { runPolicy } from '../core/policy.ts'
-import type { RunPolicy, SystemPolicy } from '../core/policy.ts'
-import type { AnyJob, FailedHook, RunMiddleware, RunServices } from '../core/definition.ts'
+import type { RunPolicy } from '../core/policy.ts'
 import { MillraceError } from '../core/errors.ts'
 import type { ClaimedJob, JobId, LeaseRef, WorkerId } from '../core/job.ts'
 import type { Outcome } from '../core/outcome.ts'
@@ -14,21 +13,17 @@ import type { Verdict } from '../core/transition.ts'
 import { isPlanted } from '../core/planted.ts'
 import { laneOf } from '../core/priority.ts'
 import { bounded } from '../runtime/bounded.ts'
-import type { EventHub } from '../runtime/events.ts'
-import type { Probe } from '../runtime/probe.ts'
-import type { Runtime } from '../runtime/runtime.ts'
-import type { Tracing } from '../runtime/tracing.ts'
 import { reportVerdict } from '../runtime/verdicts.ts'
 import type { VerdictOptions } from '../runtime/verdicts.ts'
-import type { Backend, ClaimReply } from '../store/ports.ts'
+import type { ClaimReply } from '../store/ports.ts'
 import { Completions } from './completions.ts'
 import { Deadlines } from './deadlines.ts'
 import { Dispatch } from './dispatch.ts'
+import type { EngineOptions } from './engine-options.ts'
 import { Executor } from './executor.ts'
 import { JobRun } from './job-run.ts'
-import type { AbortCause, RunBounds } from './job-run.ts'
+import type { AbortCause } from './job-run.ts'
 import { Life } from './life.ts'
-import type { LifeTimes } from './life.ts'
 import { Poller } from './poller.ts'
 import { Pump } from './pump.ts'
 import type { Demand, Settlement } from './pump.ts'
@@ -36,29 +31,8 @@ import { QueueView } from './queue-view.ts'
 import { takeTokens } from './rate-gate.ts'
 import type { RateGateOptions } from './rate-gate.ts'
 import { Reports } from './reports.ts'
-import type { Slots } from './slots.ts'
+import { Standing } from './standing.ts'
 import { tellProgress, tellStarted } from './telling.ts'
-
-export interface EngineOptions extends SystemPolicy, RunBounds {
-  readonly backend: Backend
-  readonly connection: string
-  readonly runtime: Runtime
-  readonly events: EventHub
-  readonly queues: readonly string[]
-  readonly slots: Slots
-  readonly definition: (name: string) => AnyJob | undefined
-  readonly services: (claimed: ClaimedJob, isLive: () => boolean) => RunServices
-  readonly middleware: readonly RunMiddleware[]
-  readonly onFailed: FailedHook | undefined
-  readonly probe?: Probe | undefined
-  readonly tracing?: Tracing | undefined
-  readonly host: { readonly name: string; readonly pid: number }
-  readonly times: LifeTimes
-  /** How long a stopping worker waits for its last settlements. */
-  readonly flushTimeoutMs: number
-  /** The store told this worker to stop. */
-  readonly onStopCommand: () => void
-}
 
 export class Engine {
   readonly #options: EngineOptions
@@ -71,6 +45,7 @@ export class Engine {
   readonly #pump: Pump
   readonly #completions: Completions
   readonly #poller: Poller
+  readonly #standing: Standing
   readonly #queues: QueueView
   readonly #life: Life
   readonly #verdicts: VerdictOptions
@@ -128,6 +103,8 @@ export class Engine {
       onVerdict: (settlement, verdict) => this.#verdict(settlement, verdict),
       isKnown: ({ jobId, lease }) => this.#runs.get(jobId)?.claimed.lease === lease,
       life: () => this.#life.current,
+      nextClaimNo: () => this.#life.nextClaimNo(),
+      onLooked: (worker, claimNo) => this.#standing.looked(worker, claimNo),
     })
     this.#completions = new Completions({
       runtime,
@@ -141,6 +118,13 @@ export class Engine {
       wakeups: backend.wakeups,
       queues: options.queues,
       onWake: () => this.#pump.wake(),
+    })
+    this.#standing = new Standing({
+      runtime,
+      handOvers: backend.handOvers,
+      onJobs: (jobs, worker) => this.#handedOver(jobs, worker),
+      onOpen: () => this.#poller.expect(),
+      onDoubt: () => this.#pump.doubt(),
     })
     this.#queues = new QueueView({ runtime, backend, queues: options.queues, onChange: () => this.#queuesChanged() })
     this.#life = new Life({
@@ -187,6 +171,7 @@ export class Engine {
     if (this.#state !== 'working') return
     this.#state = 'quiet'
     this.#dispatch.returnBuffered()
+    this.#standing.withdraw()
   }
 
   resume(): void {
@@ -204,6 +189,7 @@ export class Engine {
     this.#poller.stop()
     this.#dispatch.returnBuffered()
     if (wasStarted) {
+      this.#standing.withdraw()
       if (!(await this.#dispatch.idleWithin(deadlineMs))) {
         const reason = new MillraceError('STOPPED', 'the worker is stopping and its deadline has passed')
         for (const run of this.#runs.values())
@@ -220,6 +206,7 @@ export class Engine {
     this.#dispatch.stop()
     this.#queues.stop()
     this.#stopHearing?.()
+    this.#standing.stop()
     this.#pump.stop()
     this.#completions.stop()
     this.#deadlines.stop()
@@ -237,16 +224,18 @@ export class Engine {
   }
 
   #demand(asked: number): Demand | null {
-    const life = this.#life.current
-    if (this.#state !== 'working' || life === null || !this.#isTrusted()) return null
+    const worker = this.#life.current
+    if (this.#state !== 'working' || worker === null || !this.#isTrusted()) return null
     const limit = this.#dispatch.wanted(asked, this.#options.backend.capabilities.orderedCalls)
     // Asked last: it forgets the hint that it answers with.
     if (limit <= 0 || !this.#poller.expects) return null
-    const { queues } = this.#options
-    this.#options.slots.hold()
+    const { queues, slots } = this.#options
+    slots.hold()
+    // Another engine may want the process for itself, and would have to know that nothing can arrive here.
+    const stands = !slots.isShared && this.#standing.mayStand(worker)
     const first = this.#rotation++ % queues.length
-    const rotated = first === 0 ? queues : [...queues.slice(first), ...queues.slice(0, first)]
-    return { worker: life.worker, claimNo: this.#life.nextClaimNo(), queues: rotated, limit }
+    const rotated = [...queues.slice(first), ...queues.slice(0, first)]
+    return { worker, claimNo: this.#life.nextClaimNo(), queues: rotated, limit, stands }
   }
 
   #claimed(jobs: readonly ClaimedJob[], demand: Demand, reply: ClaimReply): void {
@@ -258,17 +247,27 @@ export class Engine {
     if (reply.refused === 'superseded') this.#pump.doubt()
     this.#poller.claimed(jobs.length, demand.limit)
     this.#queues.sawPaused(demand.queues, reply.paused)
-    if (jobs.length === 0) return
+    this.#standing.told(demand.worker, reply.answered ?? 0)
+    if (jobs.length > 0) this.#hold(jobs, demand.worker)
+  }
+
+  #handedOver(jobs: readonly ClaimedJob[], worker: WorkerId): void {
+    this.#hold(jobs, worker)
+    // The claim that stood is answered: it takes another to be handed the next one.
+    this.#poller.expect()
+  }
+
+  #hold(jobs: readonly ClaimedJob[], worker: WorkerId): void {
     const nowMs = this.#options.runtime.clock.monoMs()
     const runs = jobs.map((one) => {
       const claimed = withinAttempts(one, this.#options.attemptsMax)
-      const run = new JobRun(claimed, this.#options.definition(claimed.name), demand.worker, nowMs, this.#onDeadline)
+      const run = new JobRun(claimed, this.#options.definition(claimed.name), worker, nowMs, this.#onDeadline)
       this.#runs.set(claimed.id, run)
       this.#options.slots.hold()
       return run
     })
     // Jobs that were claimed by a life that is over are not ours to start.
-    if (!this.#life.isCurrent(demand.worker)) {
+    if (!this.#life.isCurrent(worker)) {
       for (const run of runs) {
         run.state = 'ended'
         this.#settle(run, { kind: 'returned' })
@@ -380,6 +379,7 @@ export class Engine {
   #lost(worker: WorkerId, reason: string): void {
     this.#options.runtime.logger.error({ worker, reason }, 'the worker lost its life; handlers are aborted')
     this.#options.events.emit('workerLost', { worker, reason })
+    this.#standing.stop()
     this.#dispatch.returnBuffered()
     for (const run of this.#runs.values()) this.#leaseLost(run, reason)
   }

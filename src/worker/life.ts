@@ -48,8 +48,8 @@ export class Life {
   }
 
   /** Null between two lives. */
-  get current(): { readonly worker: WorkerId; readonly claimNo: number } | null {
-    return this.#heartbeat === undefined ? null : { worker: this.#id, claimNo: this.#claimNo }
+  get current(): WorkerId | null {
+    return this.#heartbeat === undefined ? null : this.#id
   }
 
   isCurrent(worker: WorkerId): boolean {

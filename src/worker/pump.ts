@@ -25,6 +25,8 @@ export interface Demand {
   readonly claimNo: number
   readonly queues: readonly string[]
   readonly limit: number
+  /** Whether what is missing at the limit may be handed over later. */
+  readonly stands: boolean
 }
 
 export interface PumpOptions {
@@ -46,7 +48,11 @@ export interface PumpOptions {
   readonly onVerdict: (settlement: Settlement, verdict: Verdict) => void
   readonly isKnown: (ref: LeaseRef) => boolean
   /** The life that claims now; null between two lives. */
-  readonly life: () => { readonly worker: WorkerId; readonly claimNo: number } | null
+  readonly life: () => WorkerId | null
+  /** For a look: the claims of this life with lower numbers bring nothing any more. */
+  readonly nextClaimNo: () => number
+  /** What they brought is known now, or on its way back. */
+  readonly onLooked: (worker: WorkerId, claimNo: number) => void
 }
 
 export interface Settlement {
@@ -289,14 +295,16 @@ export class Pump {
 
   // Nothing is being claimed meanwhile: a job held in the store and unknown here came with a lost reply.
   async #checkHoldings(): Promise<void> {
-    const { jobs, isKnown } = this.#options
-    const life = this.#options.life()
-    if (life === null) return
+    const { jobs, isKnown, onLooked } = this.#options
+    const worker = this.#options.life()
+    if (worker === null) return
+    const claimNo = this.#options.nextClaimNo()
     const doubts = this.#doubts
     this.#lookFailed = true
-    const held = await jobs.holdings(life.worker, life.claimNo)
+    const held = await jobs.holdings(worker, claimNo)
     this.#lookFailed = false
     this.#suspect = this.#doubts !== doubts
+    onLooked(worker, claimNo)
     for (const ref of held) {
       if (isKnown(ref) || this.#isWaiting(ref)) continue
       this.#waiting.push({ transition: giveBack(ref), run: null })

@@ -5,7 +5,7 @@ import type { Duration } from '../core/duration.ts'
 import type { WorkerId } from '../core/job.ts'
 import { checkKnownOptions } from '../core/names.ts'
 import { Engine } from './engine.ts'
-import type { EngineOptions } from './engine.ts'
+import type { EngineOptions } from './engine-options.ts'
 import { Slots } from './slots.ts'
 
 export interface Worker extends AsyncDisposable {

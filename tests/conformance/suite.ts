@@ -32,6 +32,7 @@ import { slots } from './slots.ts'
 import { uniqueDuplicates } from './unique-duplicates.ts'
 import { uniqueRelease } from './unique-release.ts'
 import { visibility } from './visibility.ts'
+import { handOvers } from './hand-overs.ts'
 import { wakeups } from './wakeups.ts'
 import { workers } from './workers.ts'
 import { createWorld } from './world.ts'
@@ -79,6 +80,7 @@ const AREAS: Readonly<Record<string, (setup: Setup) => void>> = {
   notes,
   query,
   wakeups,
+  'hand-overs': handOvers,
   'promote and time': promote,
   prune,
   pause,

@@ -7,6 +7,7 @@ import type { Failpoint } from '../../src/runtime/failpoints.ts'
 import { silentLogger } from '../../src/runtime/logger.ts'
 import { createIdSource } from '../../src/runtime/runtime.ts'
 import type { Runtime } from '../../src/runtime/runtime.ts'
+import type { HandOver, HandOvers } from '../../src/store/hand-overs.ts'
 import type { Backend } from '../../src/store/ports.ts'
 import { wrapBackend } from '../../src/store/wrap.ts'
 import type { CallOdds, Faults, Leg } from './faults.ts'
@@ -127,8 +128,25 @@ export class SimProcess {
       // The store outlives the processes that talk to it.
       start: () => Promise.resolve(),
       stop: () => Promise.resolve(),
+      ...(store.handOvers !== undefined && { handOvers: this.#reachHandOvers(store.handOvers) }),
       wakeups: {
         listen: (topics, onHint) => store.wakeups.listen(topics, (topic) => this.hint(() => onHint(topic))),
+      },
+    }
+  }
+
+  /** Messages travel as replies do, and may come twice. */
+  #reachHandOvers(handOvers: HandOvers): HandOvers {
+    return {
+      listen: (worker, onHandOver, onBack) => {
+        const heard = (handOver: HandOver): void => {
+          const odds = this.#world.oddsOf('handOvers.listen')
+          const { doubledAfterMs } = this.#world.faults.request(odds)
+          this.#travel(this.#world.faults.reply(odds), () => onHandOver(handOver))
+          if (doubledAfterMs !== null)
+            this.#travel({ delayMs: doubledAfterMs, lost: false }, () => onHandOver(handOver))
+        }
+        return handOvers.listen(worker, heard, onBack)
       },
     }
   }

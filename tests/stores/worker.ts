@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest'
 import { defineJob } from '../../src/index.ts'
 import type { RunContext } from '../../src/index.ts'
-import type { ClaimReply } from '../../src/store/ports.ts'
+import type { HandOver, HandOvers } from '../../src/store/hand-overs.ts'
+import type { Backend, ClaimReply } from '../../src/store/ports.ts'
 import { wrapBackend } from '../../src/store/wrap.ts'
 import { aborted, gate } from '../features/support.ts'
 import { until } from '../postgres/faults/until.ts'
@@ -33,11 +34,12 @@ export function working(place: OpenPlace, layYardstick: (address: Address) => Pr
       },
     })
     const claimed = new Set<string>()
-    const backend = wrapBackend(at.backend(), async (what, call) => {
+    const wrapped = wrapBackend(at.backend(), async (what, call) => {
       const value = await call()
       if (what === 'jobs.claim') for (const { id } of (value as ClaimReply).jobs) claimed.add(id) // what a claim answers
       return value
     })
+    const backend = hearing(wrapped, ({ jobs }) => jobs.forEach(({ id }) => claimed.add(id)))
     const [first, second] = [await at.process([job], { backend }), await at.process([job])]
     const worker = await first.work({ concurrency: 4 })
     // A worker claims ahead when it has seen short runs.
@@ -171,4 +173,20 @@ export function working(place: OpenPlace, layYardstick: (address: Address) => Pr
       expect(shareOf(waits, 0.99)).toBeLessThanOrEqual(20 * scale + shareOf(plain, 0.99))
     },
   )
+}
+
+/** The same backend; what it hands over is told first. */
+function hearing(backend: Backend, tell: (handOver: HandOver) => void): Backend {
+  const { handOvers } = backend
+  if (handOvers === undefined) return backend
+  const listen: HandOvers['listen'] = (worker, onHandOver, onBack) =>
+    handOvers.listen(
+      worker,
+      (handOver) => {
+        tell(handOver)
+        onHandOver(handOver)
+      },
+      onBack,
+    )
+  return { ...backend, handOvers: { listen } }
 }

@@ -17,6 +17,9 @@ import { gate } from '../features/support.ts'
 const RUNS = LIMITS.applyBatchMax + 100
 const LINE: LogLine = { atMs: 0, attempt: 1, level: 'info', message: 'last words' }
 
+/** Nobody looks at the numbers here. */
+const UNNUMBERED = { nextClaimNo: () => 1, onLooked: () => undefined }
+
 test('the end of a run never overtakes its report, however many end at once', async () => {
   const clock = new ManualClock()
   const runtime = createRuntime({ clock })
@@ -43,6 +46,7 @@ test('the end of a run never overtakes its report, however many end at once', as
     },
     isKnown: () => true,
     life: () => null,
+    ...UNNUMBERED,
   })
   const runs = Array.from({ length: RUNS }, (_, no) => {
     const claimed = {
@@ -98,7 +102,7 @@ function apart(reports: Settlement[] = []) {
     callsMax: 2,
     settlesApart: 'always',
     demand: () => {
-      const demand = isWanted ? { worker: 'w' as WorkerId, claimNo: 1, queues: ['q'], limit: 10 } : null
+      const demand = isWanted ? { worker: 'w' as WorkerId, claimNo: 1, queues: ['q'], limit: 10, stands: false } : null
       isWanted = false
       return demand
     },
@@ -109,6 +113,7 @@ function apart(reports: Settlement[] = []) {
     onVerdict: () => undefined,
     isKnown: () => true,
     life: () => null,
+    ...UNNUMBERED,
   })
   const end = (count: number): void => {
     for (let no = 0; no < count; no++) pump.settle({ run: null, transition: COMPLETED })
@@ -191,7 +196,8 @@ function doubtful(jobs: Pick<JobStore, 'holdings'> & Partial<JobStore>) {
     onClaimed: () => undefined,
     onVerdict: () => undefined,
     isKnown: () => true,
-    life: () => ({ worker: 'w' as WorkerId, claimNo: 1 }),
+    life: () => 'w' as WorkerId,
+    ...UNNUMBERED,
   })
   pump.doubt()
   return { clock, pump }
@@ -260,7 +266,7 @@ test('with a backlog, claims and settlements part; without one they travel toget
     callsMax: 2,
     settlesApart: 'backlog',
     demand: () => {
-      const demand = isWanted ? { worker: 'w' as WorkerId, claimNo: 1, queues: ['q'], limit: 50 } : null
+      const demand = isWanted ? { worker: 'w' as WorkerId, claimNo: 1, queues: ['q'], limit: 50, stands: false } : null
       isWanted = false
       return demand
     },
@@ -271,6 +277,7 @@ test('with a backlog, claims and settlements part; without one they travel toget
     onVerdict: () => undefined,
     isKnown: () => true,
     life: () => null,
+    ...UNNUMBERED,
   })
   const endAndClaim = async (): Promise<void> => {
     pump.settle({ run: null, transition: COMPLETED })

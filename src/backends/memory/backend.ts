@@ -4,6 +4,7 @@ import { systemClock } from '../../runtime/clock.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Backend, Capabilities } from '../../store/ports.ts'
 import { memoryBatches } from './batches.ts'
+import { memoryHandOvers } from './hand-over.ts'
 import { memoryJobs } from './jobs.ts'
 import { memoryLimits } from './limits.ts'
 import { memoryNotes } from './notes.ts'
@@ -47,6 +48,7 @@ export function backendOver(world: World): Backend {
     workers: memoryWorkers(world),
     notes: memoryNotes(world),
     wakeups: memoryWakeups(world),
+    handOvers: memoryHandOvers(world),
     capabilities: CAPABILITIES,
     start: () => Promise.resolve(world.open()),
     stop: () => Promise.resolve(world.close()),

@@ -22,7 +22,6 @@ export function claimJobs(world: World, request: ClaimRequest): ClaimReply {
   if (request.claimNo <= worker.lastClaimNo) return { jobs: [], verdicts, paused: [], refused: 'superseded' }
   worker.lastClaimNo = request.claimNo
   const limit = Math.min(request.limit, LIMITS.claimBatchMax)
-  const nowMs = world.nowMs()
   const jobs: ClaimedJob[] = []
   const paused: string[] = []
   for (const name of request.queues) {
@@ -32,14 +31,33 @@ export function claimJobs(world: World, request: ClaimRequest): ClaimReply {
       paused.push(name)
       continue
     }
-    while (jobs.length < limit) {
-      const record = queue.ready.take(queue.config.lowerLaneShare) ?? takeUnmarked(world, name)
-      if (record === null) break
-      start(world, worker, queue, record, nowMs, request.leaseMs)
-      jobs.push(claimed(record, queue))
-    }
+    take(world, worker, queue, { jobs, limit, leaseMs: request.leaseMs })
   }
-  return { jobs, verdicts, paused }
+  // What crashed before may have to run alone: nothing may arrive beside it.
+  const mayStand = request.stands === true && jobs.every(({ crashCount }) => crashCount === 0)
+  if (mayStand && jobs.length < limit) stand(world, request, limit - jobs.length)
+  return { jobs, verdicts, paused, answered: worker.lastAnswered }
+}
+
+/** Notes that this claim may still get so many, in whatever queue of it (hand-over.ts). */
+function stand(world: World, { worker, claimNo, queues }: ClaimRequest, left: number): void {
+  for (const name of queues) world.standing.set(name, { worker, claimNo, left })
+}
+
+/** Adds to the jobs, up to the limit. */
+export function take(
+  world: World,
+  worker: WorkerState,
+  queue: QueueState,
+  basket: { readonly jobs: ClaimedJob[]; readonly limit: number; readonly leaseMs?: number | undefined },
+): void {
+  const { jobs, limit, leaseMs } = basket
+  while (jobs.length < limit) {
+    const record = queue.ready.take(queue.config.lowerLaneShare) ?? takeUnmarked(world, queue.config.name)
+    if (record === null) return
+    start(world, worker, queue, record, leaseMs)
+    jobs.push(claimed(record, queue))
+  }
 }
 
 function takeUnmarked(world: World, queue: string): JobRecord | null {
@@ -56,9 +74,9 @@ function start(
   worker: WorkerState,
   queue: QueueState,
   record: JobRecord,
-  nowMs: number,
   leaseMs: number | undefined,
 ): void {
+  const nowMs = world.nowMs()
   queue.counts.queued -= 1
   record.lease = (isPlanted('claim-reuses-lease') ? record.attemptCount + 1 : ++world.lastLease) as LeaseNumber // minted here
   record.worker = worker.record.id

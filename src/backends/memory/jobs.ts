@@ -3,6 +3,7 @@ import { isPlanted } from '../../core/planted.ts'
 import type { DueJob, DueKind, JobStore, PromoteReply, PruneRule } from '../../store/ports.ts'
 import { admitJob } from './admission.ts'
 import { claimJobs, extendLeases, listHoldings } from './claim.ts'
+import { handOver } from './hand-over.ts'
 import { insertJobs } from './insert.ts'
 import { applyLimits } from './limit-change.ts'
 import { enterReady, leave } from './places.ts'
@@ -16,7 +17,12 @@ const LOOKS_PER_PRUNED = 10
 
 export function memoryJobs(world: World): JobStore {
   return {
-    insert: (jobs) => world.run(() => insertJobs(world, jobs)),
+    insert: (jobs) =>
+      world.run(() => {
+        const reply = insertJobs(world, jobs)
+        for (const queue of new Set(jobs.map((job) => job.queue))) handOver(world, queue)
+        return reply
+      }),
     claim: (request) => world.run(() => claimJobs(world, request)),
     apply: (transitions) => world.run(() => transitions.map((transition) => settle(world, transition))),
     extend: (leases, leaseMs) => world.run(() => extendLeases(world, leases, leaseMs)),

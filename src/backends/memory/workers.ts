@@ -6,6 +6,7 @@ import type { BeatReply, BeatRequest, LeadReply, LeadRequest, SeenBeat, WorkerSt
 import type { World, WorkerState } from './world.ts'
 
 const COMMANDS_MAX = 100
+const NO_NUMBERS = { lastClaimNo: 0, lastAnswered: 0, lastCommandNo: 0 }
 
 export function memoryWorkers(world: World): WorkerStore {
   return {
@@ -22,7 +23,7 @@ export function memoryWorkers(world: World): WorkerStore {
           startedAtMs: nowMs,
           lastBeatAtMs: nowMs,
         } as const
-        world.workers.set(worker.id, { record, lastClaimNo: 0, running: new Set(), commands: [], lastCommandNo: 0 })
+        world.workers.set(worker.id, { record, running: new Set(), commands: [], ...NO_NUMBERS })
         // Kept for the eye for a while.
         forgetDead(world, DEFAULTS.deadWorkerKeptMs, Infinity)
       }),

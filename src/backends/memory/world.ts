@@ -7,6 +7,7 @@ import type { RateState } from '../../core/rate.ts'
 import type { UniqueMode } from '../../core/unique.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { BatchRecord } from '../../store/batch-store.ts'
+import type { HandOver } from '../../store/hand-overs.ts'
 import type { Note } from '../../store/note-store.ts'
 import { defaultQueue } from '../../store/queue-defaults.ts'
 import type { QueueRecord } from '../../store/queue-store.ts'
@@ -49,9 +50,18 @@ export class QueueState {
   }
 }
 
+export interface StandingClaim {
+  readonly worker: WorkerId
+  readonly claimNo: number
+  /** How many jobs it may still get. */
+  readonly left: number
+}
+
 export interface WorkerState {
   record: WorkerRecord
   lastClaimNo: number
+  /** The last of its claims that was answered by a hand-over. */
+  lastAnswered: number
   readonly running: Set<JobRecord>
   commands: { readonly no: number; readonly command: WorkerCommand }[]
   lastCommandNo: number
@@ -99,10 +109,15 @@ export class World {
   readonly dead = new Set<WorkerState>()
   readonly leaders = new Map<string, { holder: string; term: number; untilMs: number }>()
   readonly notes = new Map<string, Map<string, Note>>()
+  /** By queue: the last claim that found too little there and stands. */
+  readonly standing = new Map<string, StandingClaim>()
   readonly listeners = new Map<Topic, Set<(topic: Topic) => void>>()
+  /** Who hears what is handed over to a worker. */
+  readonly handOvers = new Map<WorkerId, (handOver: HandOver) => void>()
   /** How many of them listen for the end of a job or batch. */
   finishedListeners = 0
   readonly #rings = new Set<Topic>()
+  #messages: (() => void)[] = []
   readonly sweeps = {
     uniques: new Sweep(this.uniques),
     rates: new Sweep(this.rates),
@@ -137,6 +152,7 @@ export class World {
     if (this.#users > 0) return
     this.#open = false
     this.listeners.clear()
+    this.handOvers.clear()
     this.finishedListeners = 0
   }
 
@@ -149,6 +165,7 @@ export class World {
       this.#atomMs = this.#clock.nowMs()
       const result = operation()
       this.#atomMs = undefined
+      if (this.#messages.length > 0) for (const send of this.#messages.splice(0)) send()
       if (this.#rings.size > 0) this.#ringAll()
       return Promise.resolve(result)
     } catch (error) {
@@ -160,6 +177,16 @@ export class World {
 
   ring(topic: Topic): void {
     if (this.listeners.has(topic)) this.#rings.add(topic)
+  }
+
+  /** A message to a worker, sent after the atom. */
+  tell(worker: WorkerId, handOver: HandOver): void {
+    this.#messages.push(() => this.handOvers.get(worker)?.(handOver))
+  }
+
+  /** Nothing is left there of what it was about. */
+  unring(topic: Topic): void {
+    this.#rings.delete(topic)
   }
 
   /** Somebody waits for the end of some job. Without it no topic is built: that cost 4 % of a no-op job. */

@@ -13,6 +13,7 @@ import type { BeatOptions } from './beat.ts'
 import { clusterJobs } from './cluster-jobs.ts'
 import type { ClusterParts } from './cluster-jobs.ts'
 import { diagnoseRedis } from './diagnose.ts'
+import { redisHandOvers } from './hand-overs.ts'
 import { createLink } from './ioredis-link.ts'
 import { redisJobs } from './jobs.ts'
 import { DEFAULT_PREFIX } from './keys.ts'
@@ -84,6 +85,8 @@ export function redis(options: RedisOptions): Backend & Diagnosable & Served & S
     notes: redisNotes(store),
     wakeups,
     capabilities: capabilitiesOf(link.isCluster, beat),
+    // On a Cluster the worker and the queue are in different slots.
+    ...(!link.isCluster && { handOvers: redisHandOvers(store, runs) }),
     // Of the nodes of a Cluster nobody is told: a worker there doubts when its own calls fail.
     ...(!link.isCluster && { onBack: (listener: () => void) => link.onBack(listener) }),
     diagnose: diagnoseRedis(store),

@@ -21,7 +21,12 @@ export interface Cycle {
 
 /** As lua/cycle.lua answers; texts are bytes. */
 type CycleReply = readonly [unapplied: readonly (number | Buffer)[], verdicts: readonly Buffer[], claim?: Claimed]
-type Claimed = readonly [refused: Buffer | '', paused: readonly Buffer[], claimed: readonly ClaimedQueue[]]
+type Claimed = readonly [
+  refused: Buffer | '',
+  paused: readonly Buffer[],
+  claimed: readonly ClaimedQueue[],
+  answered?: number,
+]
 type ClaimedQueue = readonly [
   queue: Buffer,
   hasRate: number,
@@ -61,41 +66,67 @@ export function createCycleIn({ where }: RedisStore, run: ScriptCall, runs: Live
       runs.settled(jobId)
       if (isFinal(to)) where.forget(jobId)
     }
-    const [refused, paused, queues] = claimed
+    const [refused, paused, queues, answered = 0] = claimed
     const said = String(refused)
     return {
-      jobs: queues.flatMap((one) => claimedJobs(one, where, runs)),
+      jobs: queues.flatMap((one) => claimedJobs(fromBytes(one), where, runs)),
       verdicts: verdictsOf(settle.length, settling, unapplied, verdicts),
       paused: paused.map(String),
+      answered,
       ...(said !== '' && { refused: said as 'worker-dead' | 'superseded' }), // the two words of lua/_claim.lua
     }
   }
 }
 
-function claimArgs({ worker, claimNo, leaseMs, queues, limit }: ClaimRequest): readonly RedisValue[] {
+function claimArgs({ worker, claimNo, leaseMs, queues, limit, stands }: ClaimRequest): readonly RedisValue[] {
   const bound = Math.min(limit, LIMITS.claimBatchMax)
-  return [worker, claimNo, bound, leaseMs === undefined ? '' : Math.ceil(leaseMs), queues.length, ...queues]
+  const lease = leaseMs === undefined ? '' : Math.ceil(leaseMs)
+  return [worker, claimNo, bound, lease, stands === true ? '1' : '', queues.length, ...queues]
 }
 
 const HISTORY_WIDTH = 8
 const NO_PARENTS: readonly JobId[] = []
 
-function claimedJobs(claimed: ClaimedQueue, where: Whereabouts, runs: LiveRuns): readonly ClaimedJob[] {
-  const [name, hasRate, hasKeyRate, firstLease, step, ids, bodies, histories] = claimed
-  const queue = String(name)
+/** What one queue gave, by a claim or by a hand-over. */
+export interface Taken {
+  readonly queue: string
+  readonly hasRate: boolean
+  readonly hasKeyRate: boolean
+  readonly firstLease: number
+  readonly step: number
+  readonly ids: readonly JobId[]
+  /** Empty where a job was torn apart by hand. */
+  readonly bodyOf: (index: number) => string
+  readonly histories: readonly (number | { toString(): string } | null)[]
+}
+
+function fromBytes([name, rate, keyRate, firstLease, step, ids, bodies, histories]: ClaimedQueue): Taken {
+  return {
+    queue: String(name),
+    hasRate: rate === 1,
+    hasKeyRate: keyRate === 1,
+    firstLease,
+    step,
+    ids: textsOf(ids),
+    bodyOf: (index) => bodies[index]!.toString(),
+    histories,
+  }
+}
+
+export function claimedJobs(taken: Taken, where: Whereabouts, runs: LiveRuns): readonly ClaimedJob[] {
+  const { queue, hasRate, hasKeyRate, firstLease, step, ids, bodyOf, histories } = taken
   const jobs: ClaimedJob[] = []
   let areWhole = true
-  const texts = textsOf(ids)
-  for (let index = 0; index < texts.length; index++) {
-    const id = texts[index]!
-    const body = bodies[index]!.toString()
+  for (let index = 0; index < ids.length; index++) {
+    const id = ids[index]!
+    const body = bodyOf(index)
     areWhole &&= body !== ''
     const lease = (firstLease + step * index) as LeaseNumber // minted by this claim
-    jobs.push(plainJob(id, lease, queue, parseBody(body), hasRate === 1))
+    jobs.push(plainJob(id, lease, queue, parseBody(body), hasRate))
     where.saw(id, queue)
   }
   if (histories.length === 0) runs.claimed(jobs)
-  else addHistories(jobs, histories, hasKeyRate === 1, runs)
+  else addHistories(jobs, histories, hasKeyRate, runs)
   return areWhole ? jobs : jobs.filter(({ name: kind }) => kind !== '')
 }
 
@@ -124,7 +155,7 @@ function plainJob(id: JobId, lease: LeaseNumber, queue: string, body: Body, rate
 }
 
 /** Jobs with a history have their hash; the others will get it if they last. */
-function addHistories(jobs: ClaimedJob[], histories: ClaimedQueue[7], hasKeyRate: boolean, runs: LiveRuns): void {
+function addHistories(jobs: ClaimedJob[], histories: Taken['histories'], hasKeyRate: boolean, runs: LiveRuns): void {
   const plain = new Set(jobs)
   for (let at = 0; at < histories.length; at += HISTORY_WIDTH) {
     const index = Number(histories[at]) - 1

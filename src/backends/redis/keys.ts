@@ -22,6 +22,8 @@ export interface RedisKeys {
   /** list: what was sent to a worker and not seen yet; hash: its runs that are to be cancelled, job -> lease. */
   commands(id: string): string
   cancels(id: string): string
+  /** Channel of what is handed over to a worker. */
+  hands(id: string): string
   /** hash: who leads which role. */
   readonly leaders: string
   notes(part: string): string
@@ -56,6 +58,7 @@ export function redisKeys(prefix: string): RedisKeys {
     dead: workers('dead'),
     commands: (id) => workers(`commands:${id}`),
     cancels: (id) => workers(`cancels:${id}`),
+    hands: (id) => workers(`hands:${id}`),
     leaders: workers('leaders'),
     notes: (part) => `${prefix}:{_notes}:${part}`,
     schedules: (part) => `${prefix}:{_schedules}:${part}`,

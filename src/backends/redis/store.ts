@@ -59,6 +59,7 @@ const WRITTEN: Readonly<Record<string, () => string>> = {
   jobLogLinesMax: () => String(LIMITS.jobLogLinesMax),
   maintenanceBatchMax: () => String(LIMITS.maintenanceBatchMax),
   parkedMs: () => String(PARKED_MS),
+  handOverMax: () => String(LIMITS.handOverMax),
 }
 
 type ScriptStore = Pick<RedisStore, 'clockKey'> & { readonly link: Pick<RedisLink, 'isCluster'> }

@@ -137,7 +137,12 @@ export class RedisWakeups implements Wakeups {
   #park(topic: string): void {
     const { link, keys, logger } = this.#parts
     const key = keys.queue(topic.slice(READY.length), 'parked')
-    link.command('SET', key, '1', 'PX', PARKED_MS).catch((error: unknown) => {
+    // A claim that stands there says more than that somebody waits (lua/_hand-over.lua).
+    const park = async (): Promise<void> => {
+      const isParked = (await link.command('SET', key, '1', 'PX', PARKED_MS, 'NX')) === null
+      if (isParked) await link.command('PEXPIRE', key, PARKED_MS)
+    }
+    park().catch((error: unknown) => {
       logger.debug({ error }, 'a queue could not be parked: its jobs are found by polling')
     })
   }

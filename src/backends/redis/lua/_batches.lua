@@ -1,6 +1,7 @@
 -- Batches: counters that equal a recount, and callbacks once. Refines core/batch.ts, memory/places.ts (finishBatch) and
 -- memory/settle.ts (completeBatch). Hash `{batch:<id>}`: name meta callbacks (JSON for TypeScript) created finished sealed
 -- cancelled(asked) total pending completed failed cancelled kept, and per callback `<name>:id`, `:content`, `:extras`.
+--@include _keys-apart
 
 local function live_key(id)
   return keys.batch(id) .. ':live'

@@ -1,7 +1,6 @@
 -- Claim: pop the next ready jobs of a queue and give each a new lease. Refines memory/claim.ts. A plain job takes no command
 -- of its own; one with a history is looked at once more.
-local claiming = {}
-local PARKED_MS = '@parkedMs'
+local claiming = { crashed = false }
 
 -- Takes the marks off the entries; answers the positions of those that had one.
 local function unmark(entries)
@@ -24,27 +23,24 @@ local function with_history(queue, key, id, index, reply)
   if v[8] and string.sub(v[8], 1, 14) == 'until-started ' then
     library().uniques.give_back(queue.name, id, v[8])
   end
+  claiming.crashed = claiming.crashed or tonumber(v[2] or 0) > 0
   reply[#reply + 1] = index
   for i = 1, 7 do
     reply[#reply + 1] = v[i]
   end
 end
 
--- Do the ids rise, as those of jobs do that were enqueued one after the other?
-local function is_rising(entries)
-  for i = 2, #entries do
-    if not (entries[i - 1] < entries[i]) then
-      return false
-    end
-  end
-  return true
-end
-
 -- A lease is the time in microseconds, or one more than the last: a store that lost its latest writes, and the counter with
 -- them, mints none that somebody holds. Jobs that are returned go back in the order of their leases, then of their ids
 -- (_places.lua), so jobs whose ids rise share one: to write a number takes a microsecond. Answers the first and the step.
 local function mint(queue, last, entries)
-  local step = is_rising(entries) and 0 or 1
+  local step = 0
+  for i = 2, #entries do
+    if not (entries[i - 1] < entries[i]) then
+      step = 1
+      break
+    end
+  end
   local first = math.max((tonumber(last) or 0) + 1, now_us)
   redis.call('HSET', keys.queue(queue.name, 'lanes'), 'lease', string.format('%.0f', first + step * (#entries - 1)))
   return first, step
@@ -99,67 +95,20 @@ local function bodies_of(queue, entries)
 end
 
 -- Answers per queue: name, whether rates apply, the first lease and the step to the next, ids in one text, bodies, histories.
-local function claim_queue(queue, worker, want, lease_ms)
+function claiming.take(queue, worker, want, lease_ms)
   local v = redis.call('HMGET', keys.queue(queue.name, 'lanes'), 'stale', 'lease')
   local looks = v[1] and tonumber(v[1]) ~= 0
-  local entries = looks and lanes.take_looking(queue, want) or lanes.pop(queue, want)
+  local entries
+  if looks then
+--@include _looking
+    entries = take_looking(queue, want)
+  else
+    entries = lanes.pop(queue, want)
+  end
   if #entries == 0 then
     return nil
   end
   local first, step, histories = start(queue, worker, lease_ms, entries, v[2])
   local rate, key_rate = queue.rate ~= '' and 1 or 0, queue.key_rate ~= '' and 1 or 0
   return { queue.name, rate, key_rate, first, step, table.concat(entries), bodies_of(queue, entries), histories }, #entries
-end
-
--- Why this worker may not claim; else notes the number of the claim. On a Cluster the client has asked whether it is
--- alive, and each queue keeps the numbers of its own claims.
-local function refusal(worker, claim_no, queue)
-  if is_cluster then
-    local claims = keys.queue(queue, 'claims')
-    if claim_no <= tonumber(redis.call('HGET', claims, worker) or 0) then
-      return 'superseded'
-    end
-    redis.call('HSET', claims, worker, claim_no)
-    return ''
-  end
-  local key = keys.worker(worker)
-  local v = redis.call('HMGET', key, 'state', 'claimNo')
-  if v[1] ~= 'alive' then
-    return 'worker-dead'
-  end
-  if claim_no <= tonumber(v[2] or 0) then
-    return 'superseded'
-  end
-  redis.call('HSET', key, 'claimNo', claim_no)
-  return ''
-end
-
--- values: worker, claim number, limit, lease in ms (empty: none), queues
-function claiming.claim()
-  local worker, claim_no, limit, lease_ms = args.next(), args.number(), args.number(), args.number()
-  local names = args.list()
-  local refused = refusal(worker, claim_no, names[1])
-  local claimed, paused = {}, {}
-  if refused ~= '' then
-    return { refused, paused, claimed }
-  end
-  local left = limit
-  for _, name in ipairs(names) do
-    local queue = queues.find(name)
-    if queue and queue.paused then
-      paused[#paused + 1] = name
-    elseif queue and left > 0 then
-      local reply, n = claim_queue(queue, worker, left, lease_ms)
-      if reply then
-        claimed[#claimed + 1] = reply
-        left = left - n
-      end
-    end
-  end
-  if left > 0 then
-    for _, name in ipairs(names) do
-      redis.call('SET', keys.queue(name, 'parked'), '1', 'PX', PARKED_MS)
-    end
-  end
-  return { refused, paused, claimed }
 end

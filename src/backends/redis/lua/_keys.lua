@@ -12,27 +12,15 @@ function keys.job(queue, id)
   return prefix .. ':{' .. queue .. '}:job:' .. id
 end
 
--- What belongs to no queue has a tag that no queue can have: names of queues begin with a letter or a digit.
-function keys.batch(id)
-  return prefix .. ':{_batch:' .. id .. '}'
-end
-
--- Workers, notes and schedules are one slot each.
+-- What belongs to no queue has a tag that no queue can have: names of queues begin with a letter or a digit. Workers, like
+-- notes and schedules (_keys-apart.lua), are one slot.
 function keys.worker(id)
   return prefix .. ':{_workers}:worker:' .. id
 end
 
--- all, dead, leaders, commands:<id>, cancels:<id>
+-- all, dead, leaders, commands:<id>, cancels:<id>, hands:<id>
 function keys.workers(part)
   return prefix .. ':{_workers}:' .. part
-end
-
-function keys.notes(part)
-  return prefix .. ':{_notes}:' .. part
-end
-
-function keys.schedules(part)
-  return prefix .. ':{_schedules}:' .. part
 end
 
 function keys.of_system(part)

@@ -5,6 +5,7 @@
 --@include _rings
 --@include _record
 --@include _queues
+--@include _queues-apart
 --@include _ids
 --@include _order
 --@include _parts

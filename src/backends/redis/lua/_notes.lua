@@ -1,6 +1,7 @@
 -- Notes: a space is a hash key -> "<version> <expiresAtMs or nothing> <value>" and a zset of its keys for listing by
 -- name; `expiry` knows what ends when. Refines memory/notes.ts. An expired note is absent, whether it was pruned or not.
 --@include _keys
+--@include _keys-apart
 --@include _time
 
 local note = {}

@@ -50,21 +50,11 @@ function queues.ensure(name)
   return queues.find(name)
 end
 
--- The queue a call is about, or all of them.
-function queues.names(only)
-  return only ~= '' and { only } or redis.call('ZRANGE', keys.of_system('queues'), 0, -1)
-end
-
 function queues.lane(queue, priority)
   if priority <= queue.high then
     return 'high'
   end
   return priority <= queue.normal and 'normal' or 'low'
-end
-
--- A place in the lines of a queue.
-function queues.next_seq(name)
-  return redis.call('INCR', keys.queue(name, 'seq'))
 end
 
 function queues.count(name, status, by)

@@ -26,6 +26,22 @@ function rings.is_watched()
   return rings.watched
 end
 
+-- Queues where a claim stands and something has become ready, with what `parked` says of it (_hand-over.lua); nil: none.
+-- Where nobody waits at all nobody is rung for.
+function rings.standing()
+  local standing
+  for queue in pairs(is_cluster and {} or rings.ready) do
+    local parked = redis.call('GET', keys.queue(queue, 'parked'))
+    if not parked then
+      rings.ready[queue] = nil
+    elseif parked ~= '1' then
+      standing = standing or {}
+      standing[queue] = parked
+    end
+  end
+  return standing
+end
+
 function rings.flush()
   for queue in pairs(rings.ready) do
     if redis.call('DEL', keys.queue(queue, 'parked')) == 1 then

@@ -1,6 +1,7 @@
 -- Schedules: one hash each (recurrence and settings as JSON; enabled nextRun lastRun lastJob lastQueue created version),
 -- `names` in the order in which they were made, `due` by the next run of those that are enabled. Refines memory/schedules.ts.
 --@include _keys
+--@include _keys-apart
 --@include _time
 local schedules = {}
 

@@ -9,6 +9,7 @@ if ARGV[2] ~= 'join' then
 --@include _go-on
 end
 --@include _keys
+--@include _keys-apart
 --@include _time
 local what, id = ARGV[2], ARGV[3]
 local key = keys.batch(id)

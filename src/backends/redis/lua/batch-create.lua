@@ -1,6 +1,7 @@
 -- batches.create: an id that exists is left as it is. Refines memory/batches.ts.
 --   values: id, fields    reply: 1 if it is new; on a Cluster the client puts it on the list of batches
 --@include _keys
+--@include _keys-apart
 --@include _time
 local id = ARGV[2]
 local key = keys.batch(id)

@@ -4,6 +4,7 @@
 --           an unfinished one that were announced as long ago and of which nothing was heard since
 --@include _go-on
 --@include _keys
+--@include _keys-apart
 --@include _time
 local id, kept_ms, announced_ms, most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local key = keys.batch(id)

@@ -1,6 +1,7 @@
 -- jobs.due: what maintenance has to settle, as a list. Refines memory/jobs.ts (listDue).
 --   values: queue (empty: all), kind, limit, on a Cluster the dead workers    reply: whole jobs (_record.lua reply)
 --@include _keys
+--@include _keys-apart
 --@include _time
 --@include _record
 local only, kind, limit = ARGV[2], ARGV[3], tonumber(ARGV[4])

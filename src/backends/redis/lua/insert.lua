@@ -10,15 +10,32 @@
 --@include _rings
 --@include _queues
 --@include _ids
+--@include _status
 --@include _args
 --@include _lazy
 --@include _insert-plain
+local function finish()
+  if loaded then
+    loaded.flush_jobs()
+  end
+  local standing = rings.standing()
+  if standing then
+--@include _lanes
+--@include _claim
+--@include _hand-over
+    for queue, parked in pairs(standing) do
+      rings.ready[queue] = hand_over(queue, parked) or nil
+    end
+  end
+  flush()
+end
+
 if args.next() == 'plain' then
   local known, position = {}, 0
   for _ = 1, args.number() do
     position = plain.section(known, position)
   end
-  flush()
+  finish()
   return wrap(known)
 end
 local jobs = {}
@@ -29,5 +46,5 @@ local refusal, results = library().inserting.insert(jobs)
 if refusal then
   return wrap({ 1, refusal })
 end
-flush()
+finish()
 return wrap({ 0, results })
