@@ -129,7 +129,11 @@ export function handOvers({ test }: Setup): void {
 
   standing('nothing is handed over to a claim that was followed by a look', async (world, worker, ear) => {
     await stand(worker)
-    await world.jobs.holdings(worker.id, worker.nextClaimNo())
+    await world.jobs.holdings(worker.id, worker.nextClaimNo() - 1)
+    await isLeft(world, ear)
+    await worker.ask({ claimNo: 5, stands: true })
+    await world.jobs.holdings(worker.id, 6)
+    await world.drain(await world.worker())
     await isLeft(world, ear)
   })
 

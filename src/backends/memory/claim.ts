@@ -119,6 +119,7 @@ export function listHoldings(world: World, id: WorkerId, claimNo: number): reado
   const worker = world.workers.get(id)
   if (worker === undefined) return []
   worker.lastClaimNo = Math.max(worker.lastClaimNo, claimNo)
+  worker.lastLookNo = Math.max(worker.lastLookNo, claimNo)
   return [...worker.running].map(({ id: jobId, lease }) => ({ jobId, lease }))
 }
 

@@ -32,7 +32,11 @@ export function handOver(world: World, name: string): void {
   if (jobs.length < want) world.unring(queue.readyTopic)
 }
 
-function mayAnswer(world: World, { record, lastClaimNo, lastAnswered }: WorkerState, claimNo: number): boolean {
+function mayAnswer(
+  world: World,
+  { record, lastClaimNo, lastAnswered, lastLookNo }: WorkerState,
+  claimNo: number,
+): boolean {
   if (record.state === 'dead' || !world.handOvers.has(record.id)) return false
-  return lastClaimNo === claimNo && lastAnswered < claimNo
+  return lastClaimNo === claimNo && Math.max(lastAnswered, lastLookNo) < claimNo
 }

@@ -6,7 +6,7 @@ import type { BeatReply, BeatRequest, LeadReply, LeadRequest, SeenBeat, WorkerSt
 import type { World, WorkerState } from './world.ts'
 
 const COMMANDS_MAX = 100
-const NO_NUMBERS = { lastClaimNo: 0, lastAnswered: 0, lastCommandNo: 0 }
+const NO_NUMBERS = { lastClaimNo: 0, lastAnswered: 0, lastLookNo: 0, lastCommandNo: 0 }
 
 export function memoryWorkers(world: World): WorkerStore {
   return {

@@ -62,6 +62,8 @@ export interface WorkerState {
   lastClaimNo: number
   /** The last of its claims that was answered by a hand-over. */
   lastAnswered: number
+  /** Claims up to this number do not stand any more. */
+  lastLookNo: number
   readonly running: Set<JobRecord>
   commands: { readonly no: number; readonly command: WorkerCommand }[]
   lastCommandNo: number

@@ -8,8 +8,9 @@ local function who_stands(parked)
   if not worker then
     return nil
   end
-  local v = redis.call('HMGET', keys.worker(worker), 'state', 'claimNo', 'answered')
-  if v[1] ~= 'alive' or v[2] ~= claim_no or tonumber(v[3] or 0) >= tonumber(claim_no) then
+  local v = redis.call('HMGET', keys.worker(worker), 'state', 'claimNo', 'answered', 'looked')
+  local no = tonumber(claim_no)
+  if v[1] ~= 'alive' or tonumber(v[2]) ~= no or tonumber(v[3] or 0) >= no or tonumber(v[4] or 0) >= no then
     return nil
   end
   local channel = keys.workers('hands:' .. worker)

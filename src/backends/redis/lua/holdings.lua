@@ -13,6 +13,9 @@ end
 if tonumber(redis.call('HGET', key, field) or 0) < claim_no then
   redis.call('HSET', key, field, claim_no)
 end
+if not is_cluster and tonumber(redis.call('HGET', key, 'looked') or 0) < claim_no then
+  redis.call('HSET', key, 'looked', claim_no) -- nor does a claim up to it stand any more (_hand-over.lua)
+end
 for _, queue in ipairs(only ~= '' and { only } or redis.call('ZRANGE', keys.of_system('queues'), 0, -1)) do
   local running = redis.call('HGETALL', keys.queue(queue, 'running'))
   for i = 1, #running, 2 do
