@@ -3,7 +3,7 @@
 //
 // States: idle → working ⇄ quiet → draining → stopped. Losing a life (declared dead, out of touch) aborts
 // every handler and gives back everything unstarted; then a new life begins.
-import { decideOutcome, withinAttempts } from '../core/decide.ts'
+import { decideOutcome, runsAlone, withinAttempts } from '../core/decide.ts'
 import { runPolicy } from '../core/policy.ts'
 import type { RunPolicy } from '../core/policy.ts'
 import { MillraceError } from '../core/errors.ts'
@@ -122,6 +122,7 @@ export class Engine {
     this.#standing = new Standing({
       runtime,
       handOvers: backend.handOvers,
+      slots,
       onJobs: (jobs, worker) => this.#handedOver(jobs, worker),
       onOpen: () => this.#poller.expect(),
       onDoubt: () => this.#pump.doubt(),
@@ -154,7 +155,7 @@ export class Engine {
     if (this.#state !== 'idle') return
     await this.#queues.start()
     await this.#life.start()
-    if (!this.#isIdle()) {
+    if ((this.#state as string) !== 'idle') {
       // Told to stop before it had begun.
       await this.#life.stop()
       throw new MillraceError('STOPPED', 'the worker was stopped while it started')
@@ -215,10 +216,6 @@ export class Engine {
     runtime.logger.info({ worker: this.id }, 'worker stopped')
   }
 
-  #isIdle(): boolean {
-    return this.#state === 'idle'
-  }
-
   #isTrusted(): boolean {
     return this.#life.isTrusted() || isPlanted('start-without-trust')
   }
@@ -274,6 +271,7 @@ export class Engine {
       }
       return
     }
+    if (jobs.some(runsAlone)) this.#standing.withdraw()
     this.#dispatch.add(runs)
   }
 

@@ -10,10 +10,12 @@ import { isPlanted } from '../core/planted.ts'
 import type { Timer } from '../runtime/clock.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { HandOver, HandOvers } from '../store/hand-overs.ts'
+import type { Slots } from './slots.ts'
 
 export interface StandingOptions {
   readonly runtime: Runtime
   readonly handOvers: HandOvers | undefined
+  readonly slots: Pick<Slots, 'hold' | 'letGo'>
   readonly onJobs: (jobs: readonly ClaimedJob[], worker: WorkerId) => void
   /** From now on claims may stand. */
   readonly onOpen: () => void
@@ -29,6 +31,8 @@ export class Standing {
   #knownNo = 0
   #late: Timer | undefined
   #hasStood = false
+  /** Until the look something may arrive, and counts as held. */
+  #isWithdrawing = false
 
   constructor(options: StandingOptions) {
     this.#options = options
@@ -44,8 +48,11 @@ export class Standing {
 
   /** Nothing is wanted for now: a claim that still stands is withdrawn by a look. */
   withdraw(): void {
-    if (this.#hasStood) this.#options.onDoubt()
+    if (!this.#hasStood) return
     this.#hasStood = false
+    if (!this.#isWithdrawing) this.#options.slots.hold()
+    this.#isWithdrawing = true
+    this.#options.onDoubt()
   }
 
   /** A claim was answered, and says which claim was the last that an insert answered. */
@@ -60,7 +67,9 @@ export class Standing {
 
   /** What the claims up to this number brought is known now, or on its way back. */
   looked(worker: WorkerId, claimNo: number): void {
-    if (worker === this.#worker && !isPlanted('hand-over-not-fenced')) this.#knownNo = Math.max(this.#knownNo, claimNo)
+    if (worker !== this.#worker) return
+    if (!isPlanted('hand-over-not-fenced')) this.#knownNo = Math.max(this.#knownNo, claimNo)
+    this.#withdrawn()
   }
 
   stop(): void {
@@ -69,6 +78,14 @@ export class Standing {
     this.#unlisten = undefined
     this.#late?.cancel()
     this.#late = undefined
+    this.#hasStood = false
+    this.#withdrawn()
+  }
+
+  #withdrawn(): void {
+    if (!this.#isWithdrawing) return
+    this.#isWithdrawing = false
+    this.#options.slots.letGo()
   }
 
   #follow(worker: WorkerId, handOvers: HandOvers): void {
