@@ -150,7 +150,7 @@ export interface ClaimRequest {
   readonly leaseMs?: number
   /** Settled first, in the same round trip, whatever becomes of the claim. */
   readonly settle?: readonly Transition[]
-  /** What is missing at the limit may be handed over by an insert, until the next claim of this worker (hand-overs.ts). */
+  /** What is missing at the limit may be handed over by an insert, until this worker claims or looks again (hand-overs.ts). */
   readonly stands?: boolean
 }
 

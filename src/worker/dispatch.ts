@@ -55,6 +55,11 @@ export class Dispatch implements SlotUser {
     return this.#running
   }
 
+  /** Nothing runs, and nothing waits to. */
+  get isEmpty(): boolean {
+    return this.#running === 0 && this.#buffer.length === 0
+  }
+
   /**
    * How many more jobs this worker can use now, with so many asked for already. Calls that overlap share the room, so
    * that one part runs while the store works on the other.

@@ -105,6 +105,7 @@ export class Engine {
       life: () => this.#life.current,
       nextClaimNo: () => this.#life.nextClaimNo(),
       onLooked: (worker, claimNo) => this.#standing.looked(worker, claimNo),
+      onGivenBack: () => this.#standing.givenBack(),
     })
     this.#completions = new Completions({
       runtime,
@@ -123,7 +124,7 @@ export class Engine {
       runtime,
       handOvers: backend.handOvers,
       slots,
-      onJobs: (jobs, worker) => this.#handedOver(jobs, worker),
+      onJobs: (jobs, worker) => this.#hold(jobs, worker),
       onOpen: () => this.#poller.expect(),
       onDoubt: () => this.#pump.doubt(),
     })
@@ -155,7 +156,7 @@ export class Engine {
     if (this.#state !== 'idle') return
     await this.#queues.start()
     await this.#life.start()
-    if ((this.#state as string) !== 'idle') {
+    if (!this.#isIdle()) {
       // Told to stop before it had begun.
       await this.#life.stop()
       throw new MillraceError('STOPPED', 'the worker was stopped while it started')
@@ -216,6 +217,10 @@ export class Engine {
     runtime.logger.info({ worker: this.id }, 'worker stopped')
   }
 
+  #isIdle(): boolean {
+    return this.#state === 'idle'
+  }
+
   #isTrusted(): boolean {
     return this.#life.isTrusted() || isPlanted('start-without-trust')
   }
@@ -228,8 +233,8 @@ export class Engine {
     if (limit <= 0 || !this.#poller.expects) return null
     const { queues, slots } = this.#options
     slots.hold()
-    // Another engine may want the process for itself, and would have to know that nothing can arrive here.
-    const stands = !slots.isShared && this.#standing.mayStand(worker)
+    // Who is busy might keep others waiting; and another engine may want the process for itself.
+    const stands = asked === 0 && this.#dispatch.isEmpty && !slots.isShared && this.#standing.stand(worker)
     const first = this.#rotation++ % queues.length
     const rotated = [...queues.slice(first), ...queues.slice(0, first)]
     return { worker, claimNo: this.#life.nextClaimNo(), queues: rotated, limit, stands }
@@ -246,12 +251,6 @@ export class Engine {
     this.#queues.sawPaused(demand.queues, reply.paused)
     this.#standing.told(demand.worker, reply.answered ?? 0)
     if (jobs.length > 0) this.#hold(jobs, demand.worker)
-  }
-
-  #handedOver(jobs: readonly ClaimedJob[], worker: WorkerId): void {
-    this.#hold(jobs, worker)
-    // The claim that stood is answered: it takes another to be handed the next one.
-    this.#poller.expect()
   }
 
   #hold(jobs: readonly ClaimedJob[], worker: WorkerId): void {
@@ -305,6 +304,8 @@ export class Engine {
     const ranMs = this.#options.runtime.clock.monoMs() - run.startedMs
     this.#settle(run, outcome, ranMs)
     this.#dispatch.ended(run, ranMs)
+    // With the settlement goes a claim that can stand.
+    if (this.#standing.isHeard && this.#dispatch.isEmpty) this.#poller.expect()
   }
 
   #settle(run: JobRun, outcome: Outcome, ranMs = 0): void {

@@ -51,8 +51,10 @@ export interface PumpOptions {
   readonly life: () => WorkerId | null
   /** For a look: the claims of this life with lower numbers bring nothing any more. */
   readonly nextClaimNo: () => number
-  /** What they brought is known now, or on its way back. */
+  /** What they brought is known now, or goes back. */
   readonly onLooked: (worker: WorkerId, claimNo: number) => void
+  /** And it is back. */
+  readonly onGivenBack: () => void
 }
 
 export interface Settlement {
@@ -117,7 +119,8 @@ export class Pump {
   }
 
   get #isIdle(): boolean {
-    return this.#calls === 0 && !this.#planned && this.#waiting.length === 0 && this.#unsent.length === 0
+    const mustLook = this.#suspect && this.#options.life() !== null
+    return this.#calls === 0 && !this.#planned && this.#waiting.length === 0 && this.#unsent.length === 0 && !mustLook
   }
 
   settle(settlement: Settlement): void {
@@ -295,20 +298,21 @@ export class Pump {
 
   // Nothing is being claimed meanwhile: a job held in the store and unknown here came with a lost reply.
   async #checkHoldings(): Promise<void> {
-    const { jobs, isKnown, onLooked } = this.#options
+    const { jobs, isKnown, onLooked, onGivenBack } = this.#options
     const worker = this.#options.life()
     if (worker === null) return
     const claimNo = this.#options.nextClaimNo()
     const doubts = this.#doubts
     this.#lookFailed = true
     const held = await jobs.holdings(worker, claimNo)
+    onLooked(worker, claimNo)
+    const unknown = held.filter((ref) => !isKnown(ref) && !this.#isWaiting(ref)).map(giveBack)
+    for (let from = 0; from < unknown.length; from += LIMITS.applyBatchMax) {
+      await jobs.apply(unknown.slice(from, from + LIMITS.applyBatchMax))
+    }
     this.#lookFailed = false
     this.#suspect = this.#doubts !== doubts
-    onLooked(worker, claimNo)
-    for (const ref of held) {
-      if (isKnown(ref) || this.#isWaiting(ref)) continue
-      this.#waiting.push({ transition: giveBack(ref), run: null })
-    }
+    onGivenBack()
   }
 
   async #breathe(): Promise<void> {

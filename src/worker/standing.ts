@@ -29,8 +29,12 @@ export class Standing {
   #unlisten: (() => void) | undefined
   /** Of the last claim whose hand-over was heard, or was given up by a look. */
   #knownNo = 0
+  /** Of the last claim that was answered by a hand-over, as the store says. */
+  #toldNo = 0
   #late: Timer | undefined
   #hasStood = false
+  /** A message was lost. */
+  #isDeaf = false
   /** Until the look something may arrive, and counts as held. */
   #isWithdrawing = false
 
@@ -38,12 +42,17 @@ export class Standing {
     this.#options = options
   }
 
-  /** Only once the hand-overs of this life can be heard. */
-  mayStand(worker: WorkerId): boolean {
+  /** Whether claims may stand now. */
+  get isHeard(): boolean {
+    return this.#unlisten !== undefined && !this.#isDeaf
+  }
+
+  /** Called for each claim of a worker that has nothing to do. True: it may stand. The first of a life begins to listen. */
+  stand(worker: WorkerId): boolean {
     if (this.#options.handOvers === undefined) return false
     if (this.#worker !== worker) this.#follow(worker, this.#options.handOvers)
-    this.#hasStood ||= this.#unlisten !== undefined
-    return this.#unlisten !== undefined
+    this.#hasStood ||= this.isHeard
+    return this.isHeard
   }
 
   /** Nothing is wanted for now: a claim that still stands is withdrawn by a look. */
@@ -57,19 +66,37 @@ export class Standing {
 
   /** A claim was answered, and says which claim was the last that an insert answered. */
   told(worker: WorkerId, answeredNo: number): void {
-    if (worker !== this.#worker || answeredNo <= this.#knownNo || this.#late !== undefined) return
-    this.#late = this.#options.runtime.clock.timer(DEFAULTS.handOverLateMs, () => {
+    if (worker !== this.#worker) return
+    this.#toldNo = Math.max(this.#toldNo, answeredNo)
+    if (this.#toldNo > this.#knownNo) this.#wait(this.#toldNo)
+  }
+
+  #wait(forNo: number): void {
+    this.#late ??= this.#options.runtime.clock.timer(DEFAULTS.handOverLateMs, () => {
       this.#late = undefined
-      if (worker === this.#worker && answeredNo > this.#knownNo && !isPlanted('hand-over-not-missed'))
-        this.#options.onDoubt()
+      if (forNo > this.#knownNo) this.#missed()
+      else if (this.#toldNo > this.#knownNo) this.#wait(this.#toldNo)
     })
   }
 
-  /** What the claims up to this number brought is known now, or on its way back. */
+  // Where one message was lost the next may be as well; it takes a new connection to trust them again.
+  #missed(): void {
+    if (isPlanted('hand-over-not-missed')) return
+    this.#isDeaf = true
+    this.#options.onDoubt()
+  }
+
+  /** What the claims up to this number brought is known now, or goes back. */
   looked(worker: WorkerId, claimNo: number): void {
-    if (worker !== this.#worker) return
-    if (!isPlanted('hand-over-not-fenced')) this.#knownNo = Math.max(this.#knownNo, claimNo)
-    this.#withdrawn()
+    if (worker !== this.#worker || isPlanted('hand-over-not-fenced')) return
+    this.#knownNo = Math.max(this.#knownNo, claimNo)
+  }
+
+  /** It is back. */
+  givenBack(): void {
+    if (!this.#isWithdrawing) return
+    this.#isWithdrawing = false
+    this.#options.slots.letGo()
   }
 
   stop(): void {
@@ -78,22 +105,20 @@ export class Standing {
     this.#unlisten = undefined
     this.#late?.cancel()
     this.#late = undefined
-    this.#hasStood = false
-    this.#withdrawn()
-  }
-
-  #withdrawn(): void {
-    if (!this.#isWithdrawing) return
-    this.#isWithdrawing = false
-    this.#options.slots.letGo()
+    this.#hasStood = this.#isDeaf = false
+    this.givenBack()
   }
 
   #follow(worker: WorkerId, handOvers: HandOvers): void {
     const { runtime, onDoubt, onOpen } = this.#options
     this.stop()
     this.#worker = worker
-    this.#knownNo = 0
-    const onBack = (): void => (worker === this.#worker ? onDoubt() : undefined)
+    this.#knownNo = this.#toldNo = 0
+    const onBack = (): void => {
+      if (worker !== this.#worker) return
+      this.#isDeaf = false
+      onDoubt()
+    }
     handOvers
       .listen(worker, (handOver) => this.#heard(worker, handOver), onBack)
       .then(
@@ -118,6 +143,6 @@ export class Standing {
     const isMissing = before > this.#knownNo
     this.#knownNo = claimNo
     this.#options.onJobs(jobs, worker)
-    if (isMissing) this.#options.onDoubt()
+    if (isMissing) this.#missed()
   }
 }

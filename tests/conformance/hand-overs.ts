@@ -1,12 +1,13 @@
 // Claims that stand: answered by an insert at most once, and never after the worker has claimed or looked again. Where a
 // backend has no hand-overs a claim that stands is like any other.
 import { expect } from 'vitest'
+import { decideExpiry } from '../../src/core/decide.ts'
 import { LIMITS } from '../../src/core/limits.ts'
 import type { HandOver } from '../../src/store/hand-overs.ts'
 import type { ClaimReply } from '../../src/store/ports.ts'
 import { readyTopic } from '../../src/store/wakeups.ts'
-import { completed } from './outcomes.ts'
-import { QUEUE, eventually, queueSettings } from './world.ts'
+import { POLICY, completed } from './outcomes.ts'
+import { QUEUE, after, eventually, queueSettings, unique } from './world.ts'
 import type { Setup, TestWorker, World } from './world.ts'
 
 interface Ear {
@@ -81,6 +82,56 @@ export function handOvers({ test }: Setup): void {
     expect(await world.statusOf(behind)).toEqual(['blocked'])
     await world.apply(completed(jobs[0]!))
     expect((await worker.claimOne()).id).toBe(behind)
+  })
+
+  standing('a unique key that is held until its job starts is free again', async (world, worker, ear) => {
+    await stand(worker)
+    const id = await world.addOne(unique('k', { mode: 'until-started' }))
+    expect((await ear.next()).jobs.map((job) => job.id)).toEqual([id])
+    const [again] = await world.accept(unique('k', { mode: 'until-started' }))
+    expect(again).toMatchObject({ outcome: 'inserted' })
+  })
+
+  standing(
+    'an insert that adds nothing ready hands nothing over, and the claim still stands',
+    async (world, worker, ear) => {
+      const holder = await world.addOne({ ...unique('held'), delayMs: 60_000 })
+      await stand(worker)
+      await world.addOne({ delayMs: 1_000 })
+      expect(await world.accept(unique('held'))).toEqual([{ id: holder, outcome: 'duplicate' }])
+      const refused = await world.jobs.insert([world.job({ dependsOn: [after(world.newId())] })])
+      expect([refused.ok, ear.heard]).toEqual([false, []])
+      const id = await world.addOne()
+      expect((await ear.next()).jobs.map((job) => job.id)).toEqual([id])
+    },
+  )
+
+  standing(
+    'the last of several workers gets what comes, the next insert rings for the others',
+    async (world, worker, ear) => {
+      const other = await world.worker()
+      const rung: string[] = []
+      const stop = world.wakeups.listen([readyTopic(QUEUE)], (topic) => void rung.push(topic))
+      await other.ask({ stands: true })
+      await stand(worker)
+      const first = await world.addOne()
+      expect((await ear.next()).jobs.map(({ id }) => id)).toEqual([first])
+      const second = await world.addOne()
+      await eventually(() => rung.length > 0, 'the bell')
+      expect((await other.claimOne()).id).toBe(second)
+      stop()
+    },
+  )
+
+  standing('a claim that brings a job that has crashed does not stand', async (world, worker, ear) => {
+    const id = await world.addOne()
+    const other = await world.worker()
+    await other.claimOne()
+    await world.kill(other)
+    const [due] = await world.jobs.due('expired', 10)
+    await world.apply(decideExpiry(due!.job, POLICY, () => 0))
+    expect(await stand(worker)).toMatchObject({ jobs: [{ id, crashCount: 1 }] })
+    await isLeft(world, ear)
   })
 
   standing('the most urgent of what an insert brings is handed over', async (world, worker, ear) => {

@@ -129,7 +129,8 @@ describe('memory', () => {
       })
       const { clock, mill } = await setup([job], {
         around: async (what, call) => {
-          const isLost = what === 'jobs.apply' && losses-- > 0
+          // Reports travel with either.
+          const isLost = (what === 'jobs.apply' || what === 'jobs.claim') && losses-- > 0
           if (isLost && lost === 'call') throw Object.assign(new Error('down'), { code: 'ECONNRESET' })
           const value = await call()
           if (isLost) throw Object.assign(new Error('reset'), { code: 'ECONNRESET' })

@@ -135,16 +135,18 @@ export class SimProcess {
     }
   }
 
-  /** Messages travel as replies do, and may come twice. */
+  /** Messages are lost as often as hints, travel as replies do, and may come twice. */
   #reachHandOvers(handOvers: HandOvers): HandOvers {
+    const { faults, oddsOf } = this.#world
     return {
       listen: (worker, onHandOver, onBack) => {
         const heard = (handOver: HandOver): void => {
-          const odds = this.#world.oddsOf('handOvers.listen')
-          const { doubledAfterMs } = this.#world.faults.request(odds)
-          this.#travel(this.#world.faults.reply(odds), () => onHandOver(handOver))
-          if (doubledAfterMs !== null)
-            this.#travel({ delayMs: doubledAfterMs, lost: false }, () => onHandOver(handOver))
+          if (faults.strikes('hint-lost', 0.2)) return
+          const odds = oddsOf('handOvers.listen')
+          const again = faults.strikes('request-doubled', odds.doubled)
+          for (let copy = 0; copy <= Number(again); copy++) {
+            this.#travel(faults.reply(odds), () => onHandOver(handOver))
+          }
         }
         return handOvers.listen(worker, heard, onBack)
       },

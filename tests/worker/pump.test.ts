@@ -18,7 +18,7 @@ const RUNS = LIMITS.applyBatchMax + 100
 const LINE: LogLine = { atMs: 0, attempt: 1, level: 'info', message: 'last words' }
 
 /** Nobody looks at the numbers here. */
-const UNNUMBERED = { nextClaimNo: () => 1, onLooked: () => undefined }
+const UNNUMBERED = { nextClaimNo: () => 1, onLooked: () => undefined, onGivenBack: () => undefined }
 
 test('the end of a run never overtakes its report, however many end at once', async () => {
   const clock = new ManualClock()

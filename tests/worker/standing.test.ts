@@ -30,7 +30,7 @@ async function setup(listening: Promise<void> = Promise.resolve()) {
     onOpen: () => void (seen.opens += 1),
     onDoubt: () => void (seen.doubts += 1),
   })
-  const isFirstAllowed = standing.mayStand(ONE)
+  const isFirstAllowed = standing.stand(ONE)
   await clock.advance(0)
   const tell = (claimNo: number, before: number, worker = ONE): void =>
     ears.get(worker)!({ claimNo, before, jobs: [{ id: `job ${claimNo}` } as ClaimedJob] }) // its id is all that counts
@@ -39,12 +39,12 @@ async function setup(listening: Promise<void> = Promise.resolve()) {
 
 test('a claim stands only once its hand-overs can be heard', async () => {
   const { standing, seen, isFirstAllowed } = await setup()
-  expect([isFirstAllowed, seen.opens, standing.mayStand(ONE)]).toEqual([false, 1, true])
+  expect([isFirstAllowed, seen.opens, standing.stand(ONE)]).toEqual([false, 1, true])
 })
 
 test('where nobody can listen claims do not stand, and the worker goes on', async () => {
   const { standing, seen } = await setup(Promise.reject(new Error('no permission')))
-  expect([standing.mayStand(ONE), seen.opens, seen.doubts]).toEqual([false, 0, 0])
+  expect([standing.stand(ONE), seen.opens, seen.doubts]).toEqual([false, 0, 0])
 })
 
 test('a hand-over that comes twice is taken once', async () => {
@@ -75,6 +75,23 @@ test('a hand-over that was lost is missed by the next claim, when there was time
   expect(seen.doubts).toBe(1)
 })
 
+test('one that is lost while another is only late is missed too', async () => {
+  const { clock, standing, seen, tell } = await setup()
+  standing.told(ONE, 5)
+  tell(5, 0)
+  standing.told(ONE, 7)
+  await clock.advance(DEFAULTS.handOverLateMs * 2)
+  expect(seen).toMatchObject({ got: ['job 5'], doubts: 1 })
+})
+
+test('after a message was lost claims stand no more until the connection is new', async () => {
+  const { standing, tell, cutOff } = await setup()
+  tell(5, 3)
+  expect([standing.isHeard, standing.stand(ONE)]).toEqual([false, false])
+  cutOff()
+  expect([standing.isHeard, standing.stand(ONE)]).toEqual([true, true])
+})
+
 test('a hand-over that is only late is not missed', async () => {
   const { clock, standing, seen, tell } = await setup()
   standing.told(ONE, 3)
@@ -102,23 +119,24 @@ test('until a claim is withdrawn something counts as held, once', async () => {
   const { standing, seen } = await setup()
   standing.withdraw()
   expect(seen).toMatchObject({ held: 0, doubts: 0 })
-  standing.mayStand(ONE)
+  standing.stand(ONE)
   standing.withdraw()
-  standing.mayStand(ONE)
+  standing.stand(ONE)
   standing.withdraw()
   expect(seen).toMatchObject({ held: 1, doubts: 2 })
-  standing.looked(TWO, 9)
-  expect(seen.held).toBe(1)
   standing.looked(ONE, 9)
+  expect(seen.held).toBe(1)
+  standing.givenBack()
+  standing.givenBack()
   expect(seen.held).toBe(0)
 })
 
 test('a life that is over hears nothing, holds nothing and doubts nothing any more', async () => {
   const { clock, standing, seen, tell, cutOff } = await setup()
-  standing.mayStand(ONE)
+  standing.stand(ONE)
   standing.withdraw()
   standing.told(ONE, 7)
-  expect(standing.mayStand(TWO)).toBe(false)
+  expect(standing.stand(TWO)).toBe(false)
   await clock.advance(DEFAULTS.handOverLateMs)
   tell(7, 0, ONE)
   cutOff()

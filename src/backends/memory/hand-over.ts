@@ -18,18 +18,18 @@ export function memoryHandOvers(world: World): HandOvers {
 export function handOver(world: World, name: string): void {
   const queue = world.queues.get(name)
   const standing = world.standing.get(name)
-  if (queue === undefined || standing === undefined) return
-  world.standing.delete(name)
+  if (queue === undefined || queue.config.paused || standing === undefined) return
   const worker = world.workers.get(standing.worker)
-  if (worker === undefined || queue.config.paused || !mayAnswer(world, worker, standing.claimNo)) return
+  if (worker === undefined || !mayAnswer(world, worker, standing.claimNo)) return
   const want = Math.min(standing.left, LIMITS.handOverMax)
   const jobs: ClaimedJob[] = []
   take(world, worker, queue, { jobs, limit: want })
   if (jobs.length === 0) return
+  world.standing.delete(name)
   const before = worker.lastAnswered
   worker.lastAnswered = standing.claimNo
   world.tell(standing.worker, { claimNo: standing.claimNo, before, jobs })
-  if (jobs.length < want) world.unring(queue.readyTopic)
+  if (queue.ready.depths().every((depth) => depth === 0)) world.unring(queue.readyTopic)
 }
 
 function mayAnswer(

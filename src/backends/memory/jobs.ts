@@ -20,7 +20,7 @@ export function memoryJobs(world: World): JobStore {
     insert: (jobs) =>
       world.run(() => {
         const reply = insertJobs(world, jobs)
-        for (const queue of new Set(jobs.map((job) => job.queue))) handOver(world, queue)
+        if (reply.ok) for (const queue of new Set(jobs.map((job) => job.queue))) handOver(world, queue)
         return reply
       }),
     claim: (request) => world.run(() => claimJobs(world, request)),

@@ -167,7 +167,7 @@ export class World {
       this.#atomMs = this.#clock.nowMs()
       const result = operation()
       this.#atomMs = undefined
-      if (this.#messages.length > 0) for (const send of this.#messages.splice(0)) send()
+      if (this.#messages.length > 0) this.#tellAll()
       if (this.#rings.size > 0) this.#ringAll()
       return Promise.resolve(result)
     } catch (error) {
@@ -203,6 +203,17 @@ export class World {
     this.queues.set(name, created)
     this.ring(CONFIG_TOPIC)
     return created
+  }
+
+  // As with hints: the write took effect, and whoever throws has lost his message.
+  #tellAll(): void {
+    for (const send of this.#messages.splice(0)) {
+      try {
+        send()
+      } catch {
+        continue
+      }
+    }
   }
 
   // Listeners run after the atom, never inside it. A hint may be lost, and one whose listener throws is: the

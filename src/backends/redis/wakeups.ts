@@ -52,7 +52,7 @@ export class RedisWakeups implements Wakeups {
       () => this.#onBack(),
     )
     // A script that may not ring would stop after its writes: better to learn it here.
-    for (const channel of [keys.bell, keys.ends]) await link.command('PUBLISH', channel, '')
+    for (const channel of [keys.bell, keys.ends, keys.hands('')]) await link.command('PUBLISH', channel, '')
     for (const topic of this.#listeners.keys()) this.#attend(topic)
   }
 
@@ -138,11 +138,7 @@ export class RedisWakeups implements Wakeups {
     const { link, keys, logger } = this.#parts
     const key = keys.queue(topic.slice(READY.length), 'parked')
     // A claim that stands there says more than that somebody waits (lua/_hand-over.lua).
-    const park = async (): Promise<void> => {
-      const isParked = (await link.command('SET', key, '1', 'PX', PARKED_MS, 'NX')) === null
-      if (isParked) await link.command('PEXPIRE', key, PARKED_MS)
-    }
-    park().catch((error: unknown) => {
+    link.command('SET', key, '1', 'PX', PARKED_MS, 'NX').catch((error: unknown) => {
       logger.debug({ error }, 'a queue could not be parked: its jobs are found by polling')
     })
   }

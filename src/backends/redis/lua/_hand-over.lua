@@ -47,5 +47,5 @@ local function hand_over(name, parked)
   redis.call('HSET', keys.worker(standing.worker), 'answered', standing.claim_no)
   redis.call('SET', keys.queue(name, 'parked'), '1', 'KEEPTTL') -- others may wait there as well
   tell(standing, claimed)
-  return n == want
+  return n == want and redis.call('EXISTS', keys.queue(name, 'high'), keys.queue(name, 'normal'), keys.queue(name, 'low')) > 0
 end

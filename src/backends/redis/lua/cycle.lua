@@ -1,6 +1,6 @@
 -- jobs.apply and jobs.claim: settle what a worker brings, then claim. Refines memory/claim.ts and memory/settle.ts.
 --   values: template of a completion (JSON), number of sections of plain completions, those sections (_complete.lua),
---           number of other changes, each as JSON (_settle.lua), and for a claim its values (_claim.lua)
+--           number of other changes, each as JSON (_settle.lua), and for a claim its values (_claim-call.lua)
 --   reply:  positions and verdicts of completions that were not applied; verdicts of the other changes; the claim
 --@include _go-on
 --@include _keys
