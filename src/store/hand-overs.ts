@@ -1,4 +1,4 @@
-// Claims that stand. A claim that got less than it asked for may stand: the insert that brings jobs next hands some of them
+// Claims that stand. A claim that got nothing may stand: the insert that brings jobs next hands some of them
 // over in its own atom, as that claim would have taken them, and tells the worker. It saves the worker a bell and a call.
 //
 // A claim is answered like that at most once, and never after the worker has claimed again or has asked for its holdings

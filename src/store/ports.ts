@@ -150,7 +150,7 @@ export interface ClaimRequest {
   readonly leaseMs?: number
   /** Settled first, in the same round trip, whatever becomes of the claim. */
   readonly settle?: readonly Transition[]
-  /** What is missing at the limit may be handed over by an insert, until this worker claims or looks again (hand-overs.ts). */
+  /** If it gets nothing an insert may hand jobs over later, until this worker claims or looks again (hand-overs.ts). Not with `leaseMs`. */
   readonly stands?: boolean
 }
 

@@ -25,7 +25,7 @@ export interface Demand {
   readonly claimNo: number
   readonly queues: readonly string[]
   readonly limit: number
-  /** Whether what is missing at the limit may be handed over later. */
+  /** Whether jobs may be handed over later if there are none now. */
   readonly stands: boolean
 }
 

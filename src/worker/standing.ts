@@ -68,14 +68,19 @@ export class Standing {
   told(worker: WorkerId, answeredNo: number): void {
     if (worker !== this.#worker) return
     this.#toldNo = Math.max(this.#toldNo, answeredNo)
-    if (this.#toldNo > this.#knownNo) this.#wait(this.#toldNo)
+    if (this.#toldNo > this.#knownNo) this.#wait(worker, this.#toldNo)
   }
 
-  #wait(forNo: number): void {
-    this.#late ??= this.#options.runtime.clock.timer(DEFAULTS.handOverLateMs, () => {
-      this.#late = undefined
-      if (forNo > this.#knownNo) this.#missed()
-      else if (this.#toldNo > this.#knownNo) this.#wait(this.#toldNo)
+  #wait(worker: WorkerId, forNo: number): void {
+    const { clock } = this.#options.runtime
+    this.#late ??= clock.timer(DEFAULTS.handOverLateMs, () => {
+      // One turn of the loop first: after a blocked loop the message may be waiting to be read.
+      void clock.breathe().then(() => {
+        if (worker !== this.#worker) return
+        this.#late = undefined
+        if (forNo > this.#knownNo) this.#missed()
+        else if (this.#toldNo > this.#knownNo) this.#wait(worker, this.#toldNo)
+      })
     })
   }
 

@@ -1,12 +1,11 @@
 // Claims that stand: answered by an insert at most once, and never after the worker has claimed or looked again. Where a
 // backend has no hand-overs a claim that stands is like any other.
 import { expect } from 'vitest'
-import { decideExpiry } from '../../src/core/decide.ts'
 import { LIMITS } from '../../src/core/limits.ts'
 import type { HandOver } from '../../src/store/hand-overs.ts'
 import type { ClaimReply } from '../../src/store/ports.ts'
 import { readyTopic } from '../../src/store/wakeups.ts'
-import { POLICY, completed } from './outcomes.ts'
+import { completed } from './outcomes.ts'
 import { QUEUE, after, eventually, queueSettings, unique } from './world.ts'
 import type { Setup, TestWorker, World } from './world.ts'
 
@@ -65,11 +64,11 @@ export function handOvers({ test }: Setup): void {
     await stand(worker)
     const [one, two] = [await world.addOne(), await world.addOne()]
     expect((await ear.next()).jobs.map(({ id }) => id)).toEqual([one])
-    const reply = await stand(worker)
-    expect(reply).toMatchObject({ jobs: [{ id: two }], answered: 1 })
+    expect(await worker.ask()).toMatchObject({ jobs: [{ id: two }], answered: 1 })
+    await stand(worker)
     const three = await world.addOne()
-    expect(await ear.next()).toMatchObject({ claimNo: 2, before: 1, jobs: [{ id: three }] })
-    expect(await worker.ask()).toMatchObject({ jobs: [], answered: 2 })
+    expect(await ear.next()).toMatchObject({ claimNo: 3, before: 1, jobs: [{ id: three }] })
+    expect(await worker.ask()).toMatchObject({ jobs: [], answered: 3 })
   })
 
   standing('jobs of all kinds are handed over as they are claimed', async (world, worker, ear) => {
@@ -123,14 +122,14 @@ export function handOvers({ test }: Setup): void {
     },
   )
 
-  standing('a claim that brings a job that has crashed does not stand', async (world, worker, ear) => {
-    const id = await world.addOne()
-    const other = await world.worker()
-    await other.claimOne()
-    await world.kill(other)
-    const [due] = await world.jobs.due('expired', 10)
-    await world.apply(decideExpiry(due!.job, POLICY, () => 0))
-    expect(await stand(worker)).toMatchObject({ jobs: [{ id, crashCount: 1 }] })
+  standing('a claim that got something does not stand: who has it is busy', async (world, worker, ear) => {
+    await world.addOne()
+    expect((await stand(worker)).jobs).toHaveLength(1)
+    await isLeft(world, ear)
+  })
+
+  standing('a claim with a visibility of its own does not stand', async (world, worker, ear) => {
+    await worker.ask({ stands: true, leaseMs: 1_000 })
     await isLeft(world, ear)
   })
 
@@ -147,8 +146,7 @@ export function handOvers({ test }: Setup): void {
   })
 
   standing('a claim gets no more than it asked for', async (world, worker, ear) => {
-    await world.addOne()
-    await stand(worker, 3)
+    await stand(worker, 2)
     await world.add({}, {}, {})
     expect((await ear.next()).jobs).toHaveLength(2)
     expect(await world.countReady()).toBe(1)

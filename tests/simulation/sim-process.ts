@@ -141,7 +141,11 @@ export class SimProcess {
     return {
       listen: (worker, onHandOver, onBack) => {
         const heard = (handOver: HandOver): void => {
-          if (faults.strikes('hint-lost', 0.2)) return
+          if (faults.strikes('hint-lost', 0.2)) {
+            // Some are lost with the connection, and it is known when that is new.
+            if (this.#random.chance(0.1)) this.#world.time.at(this.#random.next() * 2_000, () => this.enter(onBack))
+            return
+          }
           const odds = oddsOf('handOvers.listen')
           const again = faults.strikes('request-doubled', odds.doubled)
           for (let copy = 0; copy <= Number(again); copy++) {

@@ -33,15 +33,14 @@ export function claimJobs(world: World, request: ClaimRequest): ClaimReply {
     }
     take(world, worker, queue, { jobs, limit, leaseMs: request.leaseMs })
   }
-  // What crashed before may have to run alone: nothing may arrive beside it.
-  const mayStand = request.stands === true && jobs.every(({ crashCount }) => crashCount === 0)
-  if (mayStand && jobs.length < limit) stand(world, request, limit - jobs.length)
+  // Who got something is busy: what is handed over might wait behind it.
+  if (request.stands === true && request.leaseMs === undefined && jobs.length === 0) stand(world, request, limit)
   return { jobs, verdicts, paused, answered: worker.lastAnswered }
 }
 
-/** Notes that this claim may still get so many, in whatever queue of it (hand-over.ts). */
-function stand(world: World, { worker, claimNo, queues }: ClaimRequest, left: number): void {
-  for (const name of queues) world.standing.set(name, { worker, claimNo, left })
+/** Notes that this claim may get so many later, in one queue of it (hand-over.ts). */
+function stand(world: World, { worker, claimNo, queues }: ClaimRequest, limit: number): void {
+  for (const name of queues) world.standing.set(name, { worker, claimNo, limit })
 }
 
 /** Adds to the jobs, up to the limit. */

@@ -21,7 +21,7 @@ export function handOver(world: World, name: string): void {
   if (queue === undefined || queue.config.paused || standing === undefined) return
   const worker = world.workers.get(standing.worker)
   if (worker === undefined || !mayAnswer(world, worker, standing.claimNo)) return
-  const want = Math.min(standing.left, LIMITS.handOverMax)
+  const want = Math.min(standing.limit, LIMITS.handOverMax)
   const jobs: ClaimedJob[] = []
   take(world, worker, queue, { jobs, limit: want })
   if (jobs.length === 0) return

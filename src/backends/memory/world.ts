@@ -53,8 +53,7 @@ export class QueueState {
 export interface StandingClaim {
   readonly worker: WorkerId
   readonly claimNo: number
-  /** How many jobs it may still get. */
-  readonly left: number
+  readonly limit: number
 }
 
 export interface WorkerState {

@@ -18,7 +18,8 @@ export function createLink(options: LinkOptions): RedisLink {
   const isCluster = options.server.cluster !== undefined
   const calls = oneClient(options, 'calls', (own) => own.on('ready', () => back.ring()))
   const back = new Bell()
-  const messages = oneClient(options, 'messages')
+  // One for each channel: as many as there are workers in this process.
+  const messages = oneClient(options, 'messages', (own) => own.setMaxListeners(0))
   let asking: Timer | undefined
 
   function client(): Client {

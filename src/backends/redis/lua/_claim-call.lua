@@ -27,7 +27,7 @@ end
 -- values: worker, claim number, limit, lease in ms (empty: none), 1 if it stands (_hand-over.lua), queues
 function claiming.claim()
   local worker, claim_no, limit, lease_ms = args.next(), args.number(), args.number(), args.number()
-  local stands, names = args.next() == '1' and not is_cluster, args.list()
+  local stands, names = args.next() == '1' and not lease_ms and not is_cluster, args.list()
   local refused, answered = refusal(worker, claim_no, names[1])
   local claimed, paused = {}, {}
   if refused ~= '' then
@@ -47,8 +47,8 @@ function claiming.claim()
     end
   end
   if left > 0 then
-    -- What crashed before may have to run alone: nothing may arrive beside it.
-    local parked = stands and not claiming.crashed and worker .. ' ' .. claim_no .. ' ' .. left or '1'
+    -- Who got something is busy: what is handed over might wait behind it.
+    local parked = stands and #claimed == 0 and worker .. ' ' .. claim_no .. ' ' .. left or '1'
     for _, name in ipairs(names) do
       redis.call('SET', keys.queue(name, 'parked'), parked, 'PX', PARKED_MS)
     end

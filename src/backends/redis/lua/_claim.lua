@@ -1,6 +1,6 @@
 -- Claim: pop the next ready jobs of a queue and give each a new lease. Refines memory/claim.ts. A plain job takes no command
 -- of its own; one with a history is looked at once more.
-local claiming = { crashed = false }
+local claiming = {}
 
 -- Takes the marks off the entries; answers the positions of those that had one.
 local function unmark(entries)
@@ -23,7 +23,6 @@ local function with_history(queue, key, id, index, reply)
   if v[8] and string.sub(v[8], 1, 14) == 'until-started ' then
     library().uniques.give_back(queue.name, id, v[8])
   end
-  claiming.crashed = claiming.crashed or tonumber(v[2] or 0) > 0
   reply[#reply + 1] = index
   for i = 1, 7 do
     reply[#reply + 1] = v[i]

@@ -1,10 +1,10 @@
 -- What has become ready goes to the worker whose claim stands there, in the same atom. Refines memory/hand-over.ts.
---   `parked`: "worker claimNo left" of the last claim that stands, or 1: somebody waits for the bell
+--   `parked`: "worker claimNo limit" of the last claim that stands, or 1: somebody waits for the bell
 local HAND_OVER_MAX = '@handOverMax'
 
 -- Its worker is alive, has not claimed or looked since, and was not answered yet; and somebody hears it there.
 local function who_stands(parked)
-  local worker, claim_no, left = string.match(parked, '^(%S+) (%d+) (%d+)$')
+  local worker, claim_no, limit = string.match(parked, '^(%S+) (%d+) (%d+)$')
   if not worker then
     return nil
   end
@@ -18,7 +18,7 @@ local function who_stands(parked)
   if heard.err or heard[2] == 0 then
     return nil
   end
-  return { worker = worker, claim_no = claim_no, left = tonumber(left), before = v[3] or '0', channel = channel }
+  return { worker = worker, claim_no = claim_no, limit = tonumber(limit), before = v[3] or '0', channel = channel }
 end
 
 -- As text: JSON has no bytes, and rounds a lease.
@@ -28,7 +28,8 @@ local function tell(standing, claimed)
   for i = 1, #bodies do
     texts[i] = ids.text(string.sub(entries, i * 16 - 15, i * 16))
   end
-  redis.call('PUBLISH', standing.channel, cjson.encode({
+  -- A message that is refused is one that was lost; an error here would stop what follows the writes.
+  redis.pcall('PUBLISH', standing.channel, cjson.encode({
     tonumber(standing.claim_no), tonumber(standing.before), name, rate, key_rate, string.format('%.0f', first), step, texts, bodies, histories,
   }))
 end
@@ -39,7 +40,7 @@ local function hand_over(name, parked)
   if not standing or queue.paused then
     return true
   end
-  local want = math.min(standing.left, tonumber(HAND_OVER_MAX))
+  local want = math.min(standing.limit, tonumber(HAND_OVER_MAX))
   local claimed, n = claiming.take(queue, standing.worker, want)
   if not claimed then
     return true
