@@ -29,7 +29,7 @@ const PREFETCH_RUN_MAX_MS = 250
 /** While runs are this short a larger buffer empties in no time, and larger batches cost the store less per job. */
 const SHORT_RUN_MAX_MS = 2
 const SHORT_RUN_BUFFER_MS = 50
-const SHORT_RUN_PREFETCH_MAX = 1_000
+const SHORT_RUN_PREFETCH_MAX = 2_000
 /** What the slots use up while a call to the store is under way: without it they would wait for each other's settlements. */
 const CALL_BUFFER_MS = 5
 /** A smaller claim is not worth splitting. */

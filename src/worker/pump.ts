@@ -4,7 +4,7 @@
 // with the next one (group commit). Where the store answers calls of a worker in order, a second call may follow
 // the first before its answer, if it is worth a call: then the store works on one while the jobs of the other run.
 // Where claims and settlements go to different servers, or one connection cannot keep up with a backlog, they are apart: neither
-// waits for the other, a second call of settlements follows the first if it is worth one, and claims stop while too many of
+// waits for the other, up to three calls of settlements are under way if they are worth one each, and claims stop while too many of
 // those are without an answer.
 // A call whose fate is unknown leaves its settlements to be sent again (they are idempotent) and makes the worker
 // suspect: before it claims again, and when nothing is under way any more, it asks the store what it holds and gives
@@ -73,8 +73,10 @@ const REPORTS_MAX = LIMITS.applyBatchMax / 2
 const WORTH_A_CALL = 32
 /** The same where settlements are calls of their own: each is a commit. */
 const WORTH_A_COMMIT = 100
+/** Calls of settlements at once, where they are apart. */
+const SETTLING_MAX = 3
 /** Endings without an answer, beyond which nothing more is claimed apart from them: they would run again after a crash. */
-export const UNSETTLED_MAX = LIMITS.applyBatchMax * 1.5
+export const UNSETTLED_MAX = LIMITS.applyBatchMax * SETTLING_MAX
 const NO_SETTLEMENTS: readonly Settlement[] = []
 
 export class Pump {
@@ -199,10 +201,10 @@ export class Pump {
     return true
   }
 
-  // Two at most, so that the store works on one while the other is made or made durable.
+  // Several, so that the store works on one while others are made or made durable.
   #settleApart(): boolean {
     const isBehind = this.#settlements > 0
-    if (this.#settlements > 1 || (isBehind && !this.#maySettleBehind())) return false
+    if (this.#settlements >= SETTLING_MAX || (isBehind && !this.#maySettleBehind())) return false
     const batch = this.#nextBatch()
     if (batch.length === 0) return false
     this.#mayFollow = hasNoReport(batch)
