@@ -1,5 +1,6 @@
 // `millrace dead`: dead letters are shown to all; what is replayed or removed is counted and asked about first.
 import { describe, expect, test } from 'vitest'
+import { until } from '../support/until.ts'
 import { UNKNOWN_ID, boom, mail, noop, setup, workOff } from './harness.ts'
 import type { Setup } from './harness.ts'
 
@@ -10,6 +11,9 @@ async function withDead(...reasons: readonly string[]): Promise<Setup & { readon
   await workOff(system.mill, ids)
   // Nothing is to run what is replayed.
   await system.mill.queues.pause('fragile')
+  // And what has failed is older than nothing.
+  const failedMs = Date.now()
+  await until(() => Date.now() > failedMs, 'the next millisecond')
   return { ...system, ids }
 }
 

@@ -41,7 +41,7 @@ function backendOf(hybrid: Hybrid, parts: HybridBackendParts): Backend {
   let stopConfig: (() => void) | undefined
   let users = 0
   // To ask for holdings needs both servers, and a Redis that is away must not stop what PostgreSQL can do.
-  const { onBack: _, ...ports } = store
+  const { onBack: _, handOvers: __, ...ports } = store
   return {
     ...ports,
     jobs: jobsOf(hybrid),
