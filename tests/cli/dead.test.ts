@@ -13,7 +13,7 @@ async function withDead(...reasons: readonly string[]): Promise<Setup & { readon
   await system.mill.queues.pause('fragile')
   // And what has failed is older than nothing.
   const failedMs = Date.now()
-  await until(() => Date.now() > failedMs, 'the next millisecond')
+  await until('the next millisecond', () => Date.now() > failedMs, { pollMs: 1 })
   return { ...system, ids }
 }
 
