@@ -14,7 +14,7 @@ const EVERYWHERE = ['postgres', 'redis', 'hybrid'] as const
 const BATCH = 'large'
 const MEMBER_MS = 20
 const KILLS = 3
-/** All within one ttl: a job is in two of them at most, since a third would make a pill of it (docs/jobs.md). */
+/** All within one ttl: a job is in two of them at most, since a third would make a pill of it (docs/reliability-model.md). */
 const KILL_EVERY_TTLS = 0.3
 /** From one leader to the next, and to its first tick. */
 const AMBUSH_MAX_MS = 30_000

@@ -1,4 +1,4 @@
-// The claims of one life that stand in the store: what they did not get may be handed over by an insert
+// The claims of one life that stand in the store: they got nothing, and jobs may be handed over by an insert
 // (store/hand-overs.ts), which saves the bell and a call. A job that was handed over is held by this worker
 // whether it hears of it or not, so whatever may have gone astray is asked for: `onDoubt` makes the pump look.
 //

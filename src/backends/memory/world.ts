@@ -110,7 +110,7 @@ export class World {
   readonly dead = new Set<WorkerState>()
   readonly leaders = new Map<string, { holder: string; term: number; untilMs: number }>()
   readonly notes = new Map<string, Map<string, Note>>()
-  /** By queue: the last claim that found too little there and stands. */
+  /** By queue: the last claim that found nothing there and stands. */
   readonly standing = new Map<string, StandingClaim>()
   readonly listeners = new Map<Topic, Set<(topic: Topic) => void>>()
   /** Who hears what is handed over to a worker. */
