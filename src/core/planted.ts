@@ -23,6 +23,7 @@ export const PLANTED_BUGS = [
   'hand-over-not-fenced',
   'hand-over-not-missed',
   // Of the hybrid: guards of the scripts, of the ledger, and of the rules between them.
+  'hybrid-hand-over-not-fenced',
   'hybrid-floor-ignored',
   'hybrid-pusher-ignored',
   'hybrid-claim-number-ignored',

@@ -93,7 +93,7 @@ export class Standing {
 
   /** What the claims up to this number brought is known now, or goes back. */
   looked(worker: WorkerId, claimNo: number): void {
-    if (worker !== this.#worker || isPlanted('hand-over-not-fenced')) return
+    if (worker !== this.#worker || isPlanted('hand-over-not-fenced') || isPlanted('hybrid-hand-over-not-fenced')) return
     this.#knownNo = Math.max(this.#knownNo, claimNo)
   }
 

@@ -162,7 +162,7 @@ export function createWorld(backend: Backend, clock: TestClock): World {
 }
 
 async function createWorker(backend: Backend, id: WorkerId): Promise<TestWorker> {
-  await backend.workers.register({ id, host: 'localhost', pid: 1, queues: [QUEUE], concurrency: 10 })
+  await backend.workers.register({ id, host: 'localhost', pid: 1, queues: [QUEUE, 'other'], concurrency: 10 })
   let claimNo = 0
   const ask: TestWorker['ask'] = (request = {}) =>
     backend.jobs.claim({ worker: id, claimNo: ++claimNo, queues: [QUEUE], limit: LIMITS.claimBatchMax, ...request })

@@ -33,7 +33,7 @@ beforeAll(async () => {
   redis = await startRedis()
   await redis.command('config', 'set', 'slowlog-log-slower-than', '0', 'slowlog-max-len', '1000')
   database = await freshDatabase(await sharedPostgres(18))
-  race = (await connectRace({ url: redis.url }, 'millrace')).race
+  race = (await connectRace({ url: redis.url }, { prefix: 'millrace' })).race
 })
 
 afterAll(async () => {

@@ -3,7 +3,8 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { MemoryRace } from '../../src/backends/hybrid/memory-race.ts'
-import type { Gated, Race } from '../../src/backends/hybrid/ports.ts'
+import { handsName } from '../../src/backends/hybrid/keys.ts'
+import type { Gated, Handed, Race } from '../../src/backends/hybrid/ports.ts'
 import { raceProblems } from '../../src/backends/hybrid/race-invariants.ts'
 import type { Lane } from '../../src/core/priority.ts'
 import { sharedRedis } from '../support/redis-server.ts'
@@ -37,6 +38,8 @@ const call = fc.oneof(
   fc.record({ kind: fc.constant('take'), old: rarely(), who, c, most: fc.integer({ min: 0, max: 8 }), done: leases }),
   // More than fit into one text of the reply.
   fc.record({ kind: fc.constant('take-next'), who, most: fc.integer({ min: 0, max: 40 }), settles: fc.boolean() }),
+  fc.record({ kind: fc.constant('stand'), who, most: fc.integer({ min: 1, max: 8 }), isLast: often(), no: often() }),
+  fc.record({ kind: fc.constant('push-next'), count: fc.integer({ min: 1, max: 3 }), lane }),
   fc.record({ kind: fc.constant('holdings'), old: rarely(), who, c: fc.oneof(c, fc.constant('dead' as const)) }),
   fc.record({ kind: fc.constant('drop'), old: rarely(), who, fields: leases, last: fc.boolean() }),
   fc.record({ kind: fc.constant('revoke'), old: rarely(), fields: leases }),
@@ -51,10 +54,18 @@ function rarely(): fc.Arbitrary<boolean> {
   return fc.integer({ min: 0, max: 19 }).map((number) => number === 0)
 }
 
+function often(): fc.Arbitrary<boolean> {
+  return fc.integer({ min: 0, max: 4 }).map((number) => number > 0)
+}
+
+/** Of `who` those that hear what is handed over. */
+const EARS = ['a', 'ab']
+
 let redis: RedisRace
 
 beforeAll(async () => {
-  redis = await connectRace({ url: (await sharedRedis()).url })
+  // However slow a test is, what stands there stands in the model.
+  redis = await connectRace({ url: (await sharedRedis()).url }, { standMs: 60_000 })
 })
 
 afterAll(() => redis.race.stop())
@@ -63,9 +74,14 @@ test('the scripts do what the model does, call by call', async () => {
   const identity = await redis.race.identity(QUEUE)
   await fc.assert(
     fc.asyncProperty(fc.array(call, { minLength: 5, maxLength: CALLS_MAX }), async (calls) => {
-      await redis.link.command('UNLINK', ...redis.keys())
+      await redis.link.command(
+        'UNLINK',
+        ...redis.keys(),
+        ...['a', 'b', 'ab'].map((who) => handsName(redis.prefix, who)),
+      )
       const model = new MemoryRace({ identity })
       const pair = new Pair(redis, model)
+      const stop = await pair.listen()
       await pair.run({ kind: 'open', step: 1, firstLease: 1, paused: false, lowerLaneShare: 3 })
       for (const one of calls) {
         await pair.run(one)
@@ -74,6 +90,8 @@ test('the scripts do what the model does, call by call', async () => {
         expect(raceProblems(model.inspect(QUEUE))).toEqual([])
         if (!pair.isTorn) expect(pair.plain(real)).toEqual(pair.plain(model.inspect(QUEUE)))
       }
+      await pair.heardAlike()
+      stop()
     }),
     { numRuns: RUNS },
   )
@@ -91,10 +109,28 @@ class Pair {
   #lastLease = LEASES_MAX
   #claims = new Map<string, number>()
   #taken: string[] = []
+  readonly #heard: Handed[][] = [[], []]
 
   constructor(redis: RedisRace, model: MemoryRace) {
     this.#redis = redis
     this.#model = model
+  }
+
+  async listen(): Promise<() => void> {
+    const stops: (() => void)[] = []
+    for (const who of EARS.map(session)) {
+      for (const [at, race] of [this.#redis.race, this.#model].entries()) {
+        const hear = (handed: Handed): void => void this.#heard[at]!.push({ ...handed, tag: '' })
+        stops.push(await race.hear!(who, hear, () => undefined))
+      }
+    }
+    return () => stops.forEach((stop) => stop())
+  }
+
+  async heardAlike(): Promise<void> {
+    const [real, ours] = this.#heard
+    await expect.poll(() => real!.length).toBe(ours!.length)
+    expect(real).toEqual(ours)
   }
 
   async run(one: Call): Promise<void> {
@@ -134,6 +170,14 @@ class Pair {
           }
           return reply
         })
+      }
+      case 'stand': {
+        const { who: name, most, isLast, no } = one
+        const next = (this.#claims.get(name) ?? 12) + 1
+        this.#claims.set(name, next)
+        const stands = no ? { claimNo: next, most, isLast } : ('no-longer' as const)
+        const request = { session: session(name), c: next, most, done: [], stands }
+        return this.#same(false, (race, tag) => race.take(QUEUE, tag, request))
       }
       case 'holdings': {
         const request = { session: session(one.who), c: one.c, cursor: '0' }

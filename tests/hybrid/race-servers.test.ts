@@ -17,7 +17,7 @@ afterEach(async () => {
 afterAll(async () => (await plain)?.stop())
 
 async function connect(server: Parameters<typeof connectRace>[0], prefix?: string): Promise<RedisRace> {
-  const one = await connectRace(server, prefix)
+  const one = await connectRace(server, prefix === undefined ? {} : { prefix })
   ended.push(() => one.race.stop())
   return one
 }

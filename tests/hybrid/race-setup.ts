@@ -2,8 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import { queueKeys } from '../../src/backends/hybrid/keys.ts'
 import type { Gated, OpenRequest, Race, Token } from '../../src/backends/hybrid/ports.ts'
-import type { RaceQueue } from '../../src/backends/hybrid/race-model.ts'
+import type { RaceQueue, StandingTake } from '../../src/backends/hybrid/race-model.ts'
 import { redisRace } from '../../src/backends/hybrid/redis-race.ts'
+import type { RedisRaceOptions } from '../../src/backends/hybrid/redis-race.ts'
 import { createLink } from '../../src/backends/redis/ioredis-link.ts'
 import type { RedisLink, RedisServer } from '../../src/backends/redis/link.ts'
 import type { WorkerId } from '../../src/core/job.ts'
@@ -22,9 +23,13 @@ export interface RedisRace {
   keys(queue?: string): readonly string[]
 }
 
-export async function connectRace(server: RedisServer, prefix = `t${randomUUID().slice(0, 8)}`): Promise<RedisRace> {
+export async function connectRace(
+  server: RedisServer,
+  options: Partial<Pick<RedisRaceOptions, 'prefix' | 'standMs'>> = {},
+): Promise<RedisRace> {
+  const { prefix = `t${randomUUID().slice(0, 8)}`, ...others } = options
   const link = createLink({ server, name: 'race test', connectTimeoutMs: 5_000, logger: silentLogger })
-  const race = redisRace({ link, prefix })
+  const race = redisRace({ link, prefix, ...others })
   await race.start()
   const keys = (queue = QUEUE): readonly string[] => queueKeys(prefix, queue)
   return { race, link, prefix, keys, read: (queue = QUEUE) => readQueue(link, keys(queue)) }
@@ -126,9 +131,15 @@ function stateOf(fields: ReadonlyMap<string, string>): RaceQueue['state'] {
     passed: [high, normal, low],
     backlog: [bits[0] === '1', bits[1] === '1', bits[2] === '1'],
     parked: text('parked') === '1',
+    stands: standingOf(text('stands')),
     sessions: new Map(named('s:').map(([name, last]) => [name, last === 'dead' ? last : Number(last)])),
     pushers: new Map(named('p:').map(([name, lease]) => [name, Number(lease)])),
   }
+}
+
+function standingOf(stands: string): StandingTake | null {
+  const [, who = '', c, claimNo, most] = stands.split(' ')
+  return stands === '' ? null : { session: session(who), c: Number(c), claimNo: Number(claimNo), most: Number(most) }
 }
 
 function pairs(reply: unknown): Map<string, string> {

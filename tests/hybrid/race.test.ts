@@ -1,9 +1,10 @@
 // Every answer of every script, on a real Redis and on the model that simulations use.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { MemoryRace } from '../../src/backends/hybrid/memory-race.ts'
-import type { Race, Token } from '../../src/backends/hybrid/ports.ts'
+import type { Handed, Race, Stand, Token } from '../../src/backends/hybrid/ports.ts'
 import { raceProblems } from '../../src/backends/hybrid/race-invariants.ts'
 import type { RaceQueue } from '../../src/backends/hybrid/race-model.ts'
+import type { Lane } from '../../src/core/priority.ts'
 import { sharedRedis } from '../support/redis-server.ts'
 import { QUEUE, WINDOW, connectRace, fieldOf, holdings, leasesOf, openRace, passed, push } from './race-setup.ts'
 import { session, take, token, tokens } from './race-setup.ts'
@@ -239,6 +240,161 @@ describe.each(subjects)('the race on $name', ({ create }) => {
       expect(await holdings(race, tag, 'a', 1)).toHaveLength(1_000)
       await take(race, tag, 'a', 2, 1, leasesOf(reply.texts))
       expect([...(await subject.read()).held.keys()]).toEqual(['#'])
+    })
+  })
+
+  describe('hand-overs', () => {
+    const heard: Handed[] = []
+    let deafen: () => void
+    let number = 0
+
+    beforeAll(async () => {
+      const stops = await Promise.all(
+        ['a', 'b'].map((who) =>
+          race.hear!(
+            session(who),
+            (handed) => heard.push(handed),
+            () => undefined,
+          ),
+        ),
+      )
+      deafen = () => stops.forEach((stop) => stop())
+    })
+    afterAll(() => deafen())
+
+    /** A take of an idle session that stands; answers whether the one before it was answered. */
+    async function stand(who: string, c: number, options: Partial<Stand> = {}): Promise<boolean> {
+      const stands = { claimNo: ++number, most: 8, isLast: true, ...options }
+      const reply = passed(await race.take(QUEUE, tag, { session: session(who), c, most: 50, done: [], stands }))
+      expect(reply).toMatchObject({ kind: 'taken', texts: [] })
+      return reply.kind === 'taken' && reply.answered === true
+    }
+
+    async function next(): Promise<Handed> {
+      await expect.poll(() => heard.length).toBeGreaterThan(0)
+      return heard.shift()!
+    }
+
+    /** What comes now waits in its lane. */
+    async function isLeft(first: number): Promise<void> {
+      const { depths } = await push(race, tag, tokens(first, 1))
+      expect([depths, heard]).toEqual([[0, 1, 0], []])
+    }
+
+    test('a take that stands is answered by the next push, once, and the take after it is told', async () => {
+      await fresh()
+      expect(await stand('a', 1)).toBe(false)
+      expect((await push(race, tag, tokens(1, 2))).depths).toEqual([0, 0, 0])
+      const { texts, ...handed } = await next()
+      expect(handed).toEqual({ queue: QUEUE, tag, c: 1, claimNo: number })
+      expect(leasesOf(texts)).toEqual([1, 2])
+      await isLeft(3)
+      const reply = await race.take(QUEUE, tag, { session: session('a'), c: 2, most: 5, done: [] })
+      expect(reply.value).toMatchObject({ kind: 'taken', answered: true })
+      expect(await holdings(race, tag, 'a', 2)).toEqual([1, 2, 3])
+      expect(await take(race, tag, 'a', 3, 5, [1, 2, 3])).toEqual([])
+      expect(passed(await race.take(QUEUE, tag, { session: session('a'), c: 4, most: 5, done: [] }))).toEqual({
+        kind: 'taken',
+        texts: [],
+      })
+    })
+
+    test('a pause tells as well', async () => {
+      await fresh()
+      await stand('a', 1)
+      await push(race, tag, tokens(1, 1))
+      await next()
+      await race.config(QUEUE, tag, { version: 2, paused: true, lowerLaneShare: 16 })
+      const reply = await race.take(QUEUE, tag, { session: session('a'), c: 2, most: 5, done: [] })
+      expect(reply.value).toEqual({ kind: 'paused', answered: true })
+    })
+
+    test('the first in the order of lanes are handed over, the rest waits and rings', async () => {
+      await fresh()
+      await stand('a', 1, { most: 2 })
+      const [low, normal, high, other] = [2, 1, 0, 1].map((lane, at) => token(at + 1, { lane: lane as Lane }))
+      const { depths } = await push(race, tag, [low!, normal!, high!, other!])
+      expect(depths).toEqual([0, 1, 1])
+      expect(leasesOf((await next()).texts)).toEqual([3, 2])
+      expect(await take(race, tag, 'b', 1, 5)).toEqual([4, 1])
+    })
+
+    test('tokens that are late, doubled or revoked are not handed over, and the take still stands', async () => {
+      await fresh({ firstLease: 10 })
+      await push(race, tag, tokens(10, 1), 'p2')
+      await take(race, tag, 'b', 1, 5)
+      await take(race, tag, 'b', 2, 5, [10])
+      await stand('a', 1)
+      await push(race, tag, tokens(5, 1), 'p2')
+      await push(race, tag, tokens(10, 1), 'p2')
+      expect(passed(await race.revoke(QUEUE, tag, [fieldOf(11)]))).toEqual(['absent'])
+      await push(race, tag, tokens(11, 1), 'p2')
+      expect(heard).toEqual([])
+      await push(race, tag, tokens(12, 1), 'p2')
+      expect(leasesOf((await next()).texts)).toEqual([12])
+    })
+
+    test('nothing is handed over where something waits: it goes first', async () => {
+      await fresh()
+      await push(race, tag, tokens(1, 1))
+      const stands = { claimNo: ++number, most: 8, isLast: true }
+      await race.take(QUEUE, tag, { session: session('a'), c: 1, most: 0, done: [], stands })
+      expect((await push(race, tag, tokens(2, 1))).depths).toEqual([0, 2, 0])
+      expect(heard).toEqual([])
+    })
+
+    test('nothing is handed over from a queue that is paused', async () => {
+      await fresh()
+      await stand('a', 1)
+      await race.config(QUEUE, tag, { version: 2, paused: true, lowerLaneShare: 16 })
+      await isLeft(1)
+    })
+
+    test.each([
+      ['a later take', () => take(race, tag, 'a', 2, 0)],
+      ['a look', () => holdings(race, tag, 'a', 1)],
+      ['its death', () => holdings(race, tag, 'a', 'dead')],
+    ])('nothing is handed over after %s of the session', async (_, happen) => {
+      await fresh()
+      await stand('a', 1)
+      await happen()
+      await isLeft(1)
+    })
+
+    test('a claim stands once its last take has come, and no longer when a later take says so', async () => {
+      await fresh()
+      await stand('a', 1, { isLast: false })
+      await isLeft(1)
+      await take(race, tag, 'b', 1, 1)
+      await stand('a', 2)
+      const request = { session: session('a'), c: 3, most: 0, done: [], stands: 'no-longer' } as const
+      await race.take(QUEUE, tag, request)
+      await isLeft(2)
+    })
+
+    test('who took something does not stand', async () => {
+      await fresh()
+      await push(race, tag, tokens(1, 1))
+      const stands = { claimNo: ++number, most: 8, isLast: true }
+      const reply = await race.take(QUEUE, tag, { session: session('a'), c: 1, most: 5, done: [], stands })
+      expect(reply.value).toMatchObject({ kind: 'taken', texts: [expect.any(String)] })
+      await isLeft(2)
+    })
+
+    test('nothing is handed over to a session that does not hear it', async () => {
+      await fresh()
+      await stand('deaf', 1)
+      await isLeft(1)
+    })
+
+    test('the last that stood gets it; the one before is rung for what comes next', async () => {
+      await fresh()
+      await stand('b', 1)
+      await stand('a', 1)
+      await push(race, tag, tokens(1, 1))
+      expect((await next()).claimNo).toBe(number)
+      await isLeft(2)
+      expect(await take(race, tag, 'b', 2, 5)).toEqual([2])
     })
   })
 

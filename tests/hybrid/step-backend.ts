@@ -9,6 +9,7 @@ import { QUEUE } from '../conformance/world.ts'
 import { push } from '../../src/backends/hybrid/insert.ts'
 import { relayOnce } from '../../src/backends/hybrid/relay.ts'
 import type { NewJob, WorkerId } from '../../src/core/job.ts'
+import type { HandOver, HandOvers } from '../../src/store/hand-overs.ts'
 import type { Backend, ClaimReply, ClaimRequest, InsertReply } from '../../src/store/ports.ts'
 
 const WAIT_MAX_MS = 5_000
@@ -37,6 +38,8 @@ export function stepBackend({ isFast = false, ...parts }: StepOptions): Backend 
   void hybrid.memory.stop()
   const pipes = new Map<string, string>()
   let last: Promise<unknown> = Promise.resolve()
+  /** Where the last claim stands. */
+  let standing: readonly string[] = []
 
   async function claim(request: ClaimRequest): Promise<ClaimReply> {
     const { settle = [], ...rest } = request
@@ -46,6 +49,9 @@ export function stepBackend({ isFast = false, ...parts }: StepOptions): Backend 
       return { ...(await parts.store.jobs.claim(rest)), verdicts }
     }
     const isVoid = request.limit <= 0 || request.claimNo <= (hybrid.sessions.get(request.worker)?.lastClaimNo ?? 0)
+    // What stands, stands in Redis.
+    standing = isFast && request.stands === true ? request.queues : []
+    for (const queue of standing) await openQueue(hybrid, queue)
     const queues = isVoid ? [] : await ready(hybrid, request.worker, request.queues)
     for (const queue of queues) {
       if (!isFast) hybrid.windowShare = (Math.max(request.limit, 1) + 0.5) / hybrid.times.window
@@ -67,16 +73,26 @@ export function stepBackend({ isFast = false, ...parts }: StepOptions): Backend 
   /** As a producer that knows the way: there are tokens, and it has heard how much room there is. */
   async function insertFast(jobs: readonly NewJob[]): Promise<InsertReply> {
     // The queue that the workers of the suites serve; what they claim of others comes from the ledger.
-    for (const queue of jobs.some((job) => job.queue === QUEUE) ? [QUEUE] : []) {
+    const served = standing.length > 0 ? standing : [QUEUE]
+    for (const queue of served.filter((name) => jobs.some((job) => job.queue === name))) {
       await openQueue(hybrid, queue)
       const tag = hybrid.view.tag(queue)
       if (tag !== null) await push(hybrid, queue, tag, 'step', [], null)
     }
-    return backend.jobs.insert(jobs)
+    const reply = await backend.jobs.insert(jobs)
+    // What was not minted is brought by the relay, which in a process follows at once.
+    for (const queue of standing) await relayOnce(hybrid, queue, new Map(), true)
+    return reply
   }
 
   const insert = isFast ? insertFast : (jobs: readonly NewJob[]) => parts.store.jobs.insert(jobs)
-  return { ...backend, jobs: { ...backend.jobs, insert, claim: isFast ? claim : inTurn } }
+  const { handOvers, ...others } = backend
+  return {
+    ...others,
+    jobs: { ...backend.jobs, insert, claim: isFast ? claim : inTurn },
+    // The inserts of the other way bring nothing to Redis.
+    ...(isFast && handOvers !== undefined && { handOvers: marking(hybrid, handOvers) }),
+  }
 }
 
 /** Somebody has worked on this queue before: it has an epoch. */
@@ -90,6 +106,20 @@ async function openQueue({ ledger, race, view, epochs }: Hybrid, queue: string):
   const reply = await race.open(queue, { epoch, redisId, firstLease, version, paused, lowerLaneShare })
   if (reply.kind === 'open') await ledger.born(queue, epoch, reply.birth)
   await epochs.refresh()
+}
+
+/** What was handed over has lasted a while. */
+function marking({ ledger }: Hybrid, handOvers: HandOvers): HandOvers {
+  return {
+    listen(worker, onHandOver, onBack) {
+      const heard = async (handOver: HandOver): Promise<void> => {
+        const refs = handOver.jobs.map(({ id, lease }) => ({ jobId: id, lease, ageMs: 0 }))
+        await ledger.mark(worker, refs)
+        onHandOver(handOver)
+      }
+      return handOvers.listen(worker, (handOver) => void heard(handOver), onBack)
+    },
+  }
 }
 
 function counted(ledger: Ledger): Ledger {

@@ -69,6 +69,14 @@ export const FOCUSES: readonly Focus[] = [
   },
   {
     ...PLAIN,
+    name: 'hand-overs that are late, lost or doubled',
+    finds: ['hybrid-hand-over-not-fenced'],
+    faults: { ...NETWORK, ...LOSSES, ...CRASHES },
+    // Beyond what the worker waits for them.
+    calls: { 'handOvers.listen': { replyDelayed: 0.5, replyDelayMs: [50, 500], doubled: 0.2 } },
+  },
+  {
+    ...PLAIN,
     name: 'Redis is flushed under long runs, and somebody is frozen',
     finds: ['hybrid-adopt-without-marks', 'hybrid-barrier-ignored', 'hybrid-claims-unmarked'],
     faults: { 'redis-flushed': 3, 'redis-flushed-beside-frozen': 4, 'redis-outage': 2, ...LOSSES, ...CRASHES },

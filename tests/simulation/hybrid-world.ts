@@ -5,13 +5,15 @@ import type { Hybrid } from '../../src/backends/hybrid/hybrid.ts'
 import { LedgerState, memoryLedger } from '../../src/backends/hybrid/memory-ledger.ts'
 import { MemoryRace } from '../../src/backends/hybrid/memory-race.ts'
 import type { RaceSnapshot } from '../../src/backends/hybrid/memory-race.ts'
-import type { Ledger, OpenRequest, Race } from '../../src/backends/hybrid/ports.ts'
+import type { Ledger, OpenRequest, Race, TokenField } from '../../src/backends/hybrid/ports.ts'
 import { isHeldBy, refusalOf } from '../../src/backends/hybrid/race-model.ts'
 import { raceProblems } from '../../src/backends/hybrid/race-invariants.ts'
 import { refOf } from '../../src/backends/hybrid/token-text.ts'
 import { HYBRID_TIMES } from '../../src/backends/hybrid/times.ts'
 import type { HybridTimes } from '../../src/backends/hybrid/times.ts'
 import type { World } from '../../src/backends/memory/world.ts'
+import type { ClaimedJob, WorkerId } from '../../src/core/job.ts'
+import type { HandOver } from '../../src/store/hand-overs.ts'
 import type { Backend } from '../../src/store/ports.ts'
 import type { LeadReply, LeadRequest } from '../../src/store/worker-store.ts'
 import type { Checker } from './checker.ts'
@@ -54,6 +56,8 @@ export class HybridWorld {
   #isReadOnly = false
   /** The last call of its kind per queue: a copy of it may still be on its way. */
   readonly #opens = new Map<string, OpenRequest>()
+  /** What pushes have handed over, and for which take. */
+  readonly #handed = new Map<TokenField, number>()
   readonly #processes: { readonly process: SimProcess; readonly hybrid: Hybrid }[] = []
 
   /** `isSlowToMark`: runs stay unmarked for long, so that what protects them has something to protect. */
@@ -90,6 +94,13 @@ export class HybridWorld {
         ...networked,
         open,
         listen: (onBell) => race.listen((queue) => process.hint(() => onBell(queue))),
+        hear: (session, onHanded, onBack) => {
+          const tell = process.messages(onHanded, onBack)
+          return race.hear(session, (handed) => {
+            for (const text of handed.texts) this.#handed.set(text.slice(0, text.indexOf(' ')), handed.c)
+            tell(handed)
+          })
+        },
         start: () => Promise.resolve(),
         stop: () => Promise.resolve(),
       },
@@ -98,17 +109,29 @@ export class HybridWorld {
       threadMonoMs: () => process.runtime.clock.monoMs(),
     })
     this.#processes.push({ process, hybrid })
+    const handedOut = (worker: WorkerId, jobs: readonly ClaimedJob[]): void => {
+      for (const { id, lease } of jobs) {
+        this.#checker.handedOut(id, worker, lease)
+        this.#net.trace.add(this.#net.time.nowMs, process.name, 'is handed', id, lease)
+      }
+    }
     return process.watchBeats({
       ...backend,
+      handOvers: {
+        listen: (worker, onHandOver, onBack) => {
+          const heard = (handOver: HandOver): void => {
+            handedOut(worker, handOver.jobs)
+            onHandOver(handOver)
+          }
+          return backend.handOvers!.listen(worker, heard, onBack)
+        },
+      },
       workers: this.#everyoneLeads ? { ...backend.workers, lead: leadAlways } : backend.workers,
       jobs: {
         ...backend.jobs,
         claim: async (request) => {
           const reply = await backend.jobs.claim(request)
-          for (const { id, lease } of reply.jobs) {
-            this.#checker.handedOut(id, request.worker, lease)
-            this.#net.trace.add(this.#net.time.nowMs, process.name, 'is handed', id, lease)
-          }
+          handedOut(request.worker, reply.jobs)
           return reply
         },
       },
@@ -238,6 +261,8 @@ export class HybridWorld {
         const held = [...queue.held].filter(([, note]) => isHeldBy(note, session.worker)).map(([field]) => field)
         for (const field of own.notDone(held)) {
           if (session.inFlight.has(refOf(field).lease)) continue
+          // Not heard of yet: the worker misses it by the number of the take, or the job does not end.
+          if ((this.#handed.get(field) ?? 0) > own.hands.knownC) continue
           this.#checker.fail('stray', `${session.worker} holds ${field} and does not know it`)
         }
       }

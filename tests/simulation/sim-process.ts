@@ -135,25 +135,25 @@ export class SimProcess {
     }
   }
 
-  /** Messages are lost as often as hints, travel as replies do, and may come twice. */
   #reachHandOvers(handOvers: HandOvers): HandOvers {
-    const { faults, oddsOf } = this.#world
     return {
-      listen: (worker, onHandOver, onBack) => {
-        const heard = (handOver: HandOver): void => {
-          if (faults.strikes('hint-lost', 0.2)) {
-            // Some are lost with the connection, and it is known when that is new.
-            if (this.#random.chance(0.1)) this.#world.time.at(this.#random.next() * 2_000, () => this.enter(onBack))
-            return
-          }
-          const odds = oddsOf('handOvers.listen')
-          const again = faults.strikes('request-doubled', odds.doubled)
-          for (let copy = 0; copy <= Number(again); copy++) {
-            this.#travel(faults.reply(odds), () => onHandOver(handOver))
-          }
-        }
-        return handOvers.listen(worker, heard, onBack)
-      },
+      listen: (worker, onHandOver, onBack) =>
+        handOvers.listen(worker, this.messages<HandOver>(onHandOver, onBack), onBack),
+    }
+  }
+
+  /** Messages to this process are lost as often as hints, travel as replies do, and may come twice. */
+  messages<Message>(onMessage: (message: Message) => void, onBack: () => void): (message: Message) => void {
+    const { faults, oddsOf } = this.#world
+    return (message) => {
+      if (faults.strikes('hint-lost', 0.2)) {
+        // Some are lost with the connection, and it is known when that is new.
+        if (this.#random.chance(0.1)) this.#world.time.at(this.#random.next() * 2_000, () => this.enter(onBack))
+        return
+      }
+      const odds = oddsOf('handOvers.listen')
+      const again = faults.strikes('request-doubled', odds.doubled)
+      for (let copy = 0; copy <= Number(again); copy++) this.#travel(faults.reply(odds), () => onMessage(message))
     }
   }
 

@@ -23,6 +23,8 @@ export function working(place: OpenPlace, layYardstick: (address: Address) => Pr
   test('D2 a drain waits for what runs, gives back what has not started, and burns no attempt', async () => {
     await using at = await place()
     const [four, held] = [gate(), gate()]
+    // However the test ends: a worker that drains waits for what runs.
+    await using _ = { [Symbol.asyncDispose]: async () => held.open() }
     const runs: number[] = []
     const job = defineJob({
       name: 'job',

@@ -3,18 +3,16 @@
 //
 // Everything handed out is in the in-flight table from before the gate is read until it is settled. What does not pass
 // the gate is not handed out and makes the session suspect of that queue.
-import type { ClaimedJob, JobId, LeaseNumber, LeaseRef } from '../../core/job.ts'
+import type { ClaimedJob } from '../../core/job.ts'
 import { LIMITS } from '../../core/limits.ts'
-import { isPlanted } from '../../core/planted.ts'
 import type { Verdict } from '../../core/transition.ts'
 import type { ClaimReply, ClaimRequest } from '../../store/ports.ts'
+import { admit, dropAll, flightOf } from './admit.ts'
+import type { Stood } from './hands.ts'
 import type { Hybrid } from './hybrid.ts'
-import type { Flight } from './in-flight.ts'
-import type { EpochTag, TakeReply, TokenField } from './ports.ts'
+import type { EpochTag, Stand, TakeReply, TakeRequest } from './ports.ts'
 import { checkMarked, checkSelf } from './self-check.ts'
 import type { Session, SessionQueue } from './session.ts'
-import { readToken } from './token-text.ts'
-import type { ReadToken } from './token-text.ts'
 import { settleAll } from './settle.ts'
 
 /** What the queues of one claim have brought so far. */
@@ -47,7 +45,14 @@ export async function claim(hybrid: Hybrid, request: ClaimRequest): Promise<Clai
     dropAll(session, jobs)
     return { jobs: [], verdicts: settled.value, paused, refused: 'superseded' }
   }
-  return { jobs, verdicts: settled.value, paused, ...(refused !== undefined && { refused }) }
+  const answered = session.answeredNo
+  return {
+    jobs,
+    verdicts: settled.value,
+    paused,
+    ...(refused !== undefined && { refused }),
+    ...(answered > 0 && { answered }),
+  }
 }
 
 async function claimElsewhere(hybrid: Hybrid, request: ClaimRequest): Promise<ClaimReply> {
@@ -55,16 +60,6 @@ async function claimElsewhere(hybrid: Hybrid, request: ClaimRequest): Promise<Cl
   const verdicts = settle.length === 0 ? NO_VERDICTS : await settleAll(hybrid, request.worker, settle)
   const reply = await hybrid.store.jobs.claim(rest)
   return { ...reply, verdicts }
-}
-
-/** Handed to nobody. Tokens are found by the check of their queue, rows that are marked by that of PostgreSQL. */
-function dropAll(session: Session, jobs: readonly ClaimedJob[]): void {
-  session.doubt()
-  for (const { queue, lease } of jobs) {
-    if (session.inFlight.remove(lease) === undefined) continue
-    const own = session.queues.get(queue)
-    if (own !== undefined) session.suspect(own)
-  }
 }
 
 async function takeAll(hybrid: Hybrid, session: Session, request: ClaimRequest): Promise<Basket> {
@@ -94,13 +89,23 @@ async function fillBasket(hybrid: Hybrid, session: Session, request: ClaimReques
     }
     const tag = hybrid.view.tag(name)
     if (hybrid.view.row(name)?.mode !== 'token' || hybrid.watch.isOpen(name)) fromLedger.push(name)
-    else if (tag !== null) await takeFrom(hybrid, session, { name, tag, room, leaseMs: request.leaseMs }, basket)
+    else if (tag !== null) {
+      const stands = standOf(hybrid, request, name, basket)
+      await takeFrom(hybrid, session, { name, tag, room, stands, leaseMs: request.leaseMs }, basket)
+    }
     if (basket.refused !== undefined) return basket
   }
   const room = Math.min(limit - basket.jobs.length, session.room)
   if (room <= 0) for (const name of fromLedger) notAsked(hybrid, name, basket)
   if (fromLedger.length === 0 || room <= 0) return basket
   return claimReady(hybrid, session, request, fromLedger, room, basket)
+}
+
+/** Undefined: it does not stand, since Redis could not tell, or the claim has brought something already and is no idle worker's. */
+function standOf(hybrid: Hybrid, request: ClaimRequest, queue: string, { jobs }: Basket): Stand | undefined {
+  const { claimNo, limit, stands = false, leaseMs, queues } = request
+  if (!stands || leaseMs !== undefined || jobs.length > 0 || hybrid.race.hear === undefined) return undefined
+  return { claimNo, most: Math.min(limit, LIMITS.handOverMax), isLast: queue === queues.at(-1) }
 }
 
 /** The claim was full before it came to this queue: whether it is paused is said as far as it is known here. */
@@ -133,15 +138,11 @@ async function claimReady(
   return refused === undefined ? all : { ...all, refused }
 }
 
-function flightOf(job: ClaimedJob, queueIndex: number, field: TokenField): Flight {
-  const { id: jobId, lease, queue, attemptCount, crashCount } = job
-  return { jobId, lease, queueIndex, field, queue, attemptCount, crashCount }
-}
-
 interface Ask {
   readonly name: string
   readonly tag: EpochTag
   readonly room: number
+  readonly stands: Stand | undefined
   readonly leaseMs: number | undefined
 }
 
@@ -161,31 +162,24 @@ async function takeFrom(hybrid: Hybrid, session: Session, ask: Ask, basket: Bask
   else if (reply.kind === 'dup') session.suspect(own)
   else if (reply.kind === 'dead') basket.refused = 'worker-dead'
   else if (reply.texts.length > 0) {
-    hybrid.tally.add(ask.name, 'taken', reply.texts.length)
-    // An old copy of a Redis that does not say who it is hands out what already runs here.
-    const read = readAll(reply.texts, ask.name)?.filter(({ job }) => !session.inFlight.has(job.lease))
-    // What else came with it goes back with the look at what this session holds.
-    if (read === undefined) return session.suspect(own)
-    basket.jobs.push(...(await admit(hybrid, session, own, read, epoch, ask.leaseMs)))
-  }
-}
-
-/** Undefined: one of them is no token, so somebody else has written there. */
-function readAll(texts: readonly string[], queue: string): readonly ReadToken[] | undefined {
-  try {
-    return texts.map((text) => readToken(text, queue))
-  } catch {
-    return undefined
+    basket.jobs.push(...(await admit(hybrid, session, own, { texts: reply.texts, epoch, leaseMs: ask.leaseMs })))
   }
 }
 
 /** Undefined: nothing came of it. Never throws: an unknown take makes the session suspect, which is all there is to say. */
 async function take(hybrid: Hybrid, session: Session, own: SessionQueue, ask: Ask): Promise<TakeReply | undefined> {
-  const { name, tag, room } = ask
+  const { name, tag, room, stands } = ask
   const done = own.takeDone(LIMITS.claimBatchMax)
   own.c += 1
   own.taking += 1
-  const request = { session: session.worker, c: own.c, most: room, done }
+  const before = own.hands.stoodAt(own.c - 1)
+  const request: TakeRequest = {
+    session: session.worker,
+    c: own.c,
+    most: room,
+    done,
+    ...standing(session, own, stands),
+  }
   try {
     hybrid.runtime.failpoint('hybrid.before-take')
     const reply = await hybrid.calls.gated(name, tag, (race) => race.take(name, tag, request))
@@ -193,6 +187,7 @@ async function take(hybrid: Hybrid, session: Session, own: SessionQueue, ask: As
     // Neither was forgotten then: Redis looks at these first.
     const isKept = reply === undefined ? hybrid.view.tag(name) === tag : reply.kind === 'dead'
     if (isKept) own.keepDone(done)
+    if (reply !== undefined) told(session, own, before, reply)
     return reply
   } catch {
     own.keepDone(done)
@@ -203,71 +198,19 @@ async function take(hybrid: Hybrid, session: Session, own: SessionQueue, ask: As
   }
 }
 
-/** Through the gate, one way or the other. Answers what may be handed out. */
-async function admit(
-  hybrid: Hybrid,
-  session: Session,
-  own: SessionQueue,
-  read: readonly ReadToken[],
-  epoch: number,
-  leaseMs: number | undefined,
-): Promise<readonly ClaimedJob[]> {
-  const { inFlight } = session
-  const isConfirmed = leaseMs !== undefined || hybrid.needsConfirmation(own.name)
-  const sinceMs = hybrid.threadMonoMs()
-  for (const { job, field } of read) {
-    inFlight.add(flightOf(job, own.index, field), sinceMs)
-  }
-  const mayStart = inFlight.mayStart(own.index, epoch) || isPlanted('hybrid-old-epoch-started')
-  let kept = mayStart ? read : []
-  if (isConfirmed && mayStart) kept = await confirm(hybrid, session, own, read, leaseMs)
-  if (kept.some(({ needsBody }) => needsBody)) return addBodies(hybrid, session, own, kept)
-  if (!mayStart) for (const { job } of read) inFlight.remove(job.lease)
-  if (!mayStart) session.suspect(own)
-  return kept.map(({ job }) => job)
+/** What the take says of standing: of its own, or that nothing of this session stands any more. */
+function standing(session: Session, own: SessionQueue, stands: Stand | undefined): Pick<TakeRequest, 'stands'> {
+  const { mayStand } = session
+  session.mayStand = stands?.isLast ?? false
+  if (stands === undefined) return mayStand ? { stands: 'no-longer' } : {}
+  own.hands.stand({ c: own.c, claimNo: stands.claimNo })
+  return { stands }
 }
 
-/** Only what the ledger has put down as running here is handed out. */
-async function confirm(
-  hybrid: Hybrid,
-  session: Session,
-  own: SessionQueue,
-  read: readonly ReadToken[],
-  leaseMs: number | undefined,
-): Promise<readonly ReadToken[]> {
-  const refs = read.map(({ job }): LeaseRef => ({ jobId: job.id, lease: job.lease }))
-  try {
-    const confirmed = new Set((await hybrid.ledger.confirm(session.worker, refs, leaseMs)).map(({ lease }) => lease))
-    for (const { lease } of refs) if (!confirmed.has(lease)) session.settled({ lease })
-    // A mark or an adoption under way may put down as ours what was refused.
-    if (confirmed.size < refs.length) session.doubt()
-    return read.filter(({ job }) => confirmed.has(job.lease))
-  } catch {
-    for (const { lease } of refs) session.inFlight.remove(lease)
-    session.suspect(own)
-    return []
-  }
-}
-
-async function addBodies(
-  hybrid: Hybrid,
-  session: Session,
-  own: SessionQueue,
-  read: readonly ReadToken[],
-): Promise<readonly ClaimedJob[]> {
-  const long = read.filter(({ needsBody }) => needsBody).map(({ job }) => job.id)
-  let bodies: ReadonlyMap<JobId, string> = new Map()
-  try {
-    bodies = await hybrid.ledger.bodies(long)
-  } catch {
-    session.suspect(own)
-  }
-  return read.flatMap(({ job, needsBody }) => {
-    if (!needsBody) return [job]
-    const payload = bodies.get(job.id)
-    if (payload !== undefined) return [{ ...job, payload }]
-    session.inFlight.remove(job.lease satisfies LeaseNumber)
-    session.suspect(own)
-    return []
-  })
+/** The reply says whether the take that stood before was answered. What was not heard of it in time the worker looks for. */
+function told(session: Session, own: SessionQueue, before: Stood | undefined, reply: TakeReply): void {
+  if (before === undefined || (reply.kind !== 'taken' && reply.kind !== 'paused')) return
+  const { answered: isAnswered = false } = reply
+  if (isAnswered) session.answeredNo = Math.max(session.answeredNo, before.claimNo)
+  if (own.hands.told(before, isAnswered)) session.suspect(own)
 }

@@ -9,6 +9,7 @@ import { claim } from './claim.ts'
 import { ConfigSync } from './config-sync.ts'
 import { Hybrid } from './hybrid.ts'
 import type { HybridParts } from './hybrid.ts'
+import { hybridHandOvers } from './hand-overs.ts'
 import { insert } from './insert.ts'
 import { Keeper } from './keeper.ts'
 import type { KeeperReply } from './keeper.ts'
@@ -42,10 +43,12 @@ function backendOf(hybrid: Hybrid, parts: HybridBackendParts): Backend {
   let users = 0
   // To ask for holdings needs both servers, and a Redis that is away must not stop what PostgreSQL can do.
   const { onBack: _, handOvers: __, ...ports } = store
+  const handOvers = hybridHandOvers(hybrid)
   return {
     ...ports,
     jobs: jobsOf(hybrid),
     workers: workersOf(hybrid),
+    ...(handOvers !== undefined && { handOvers }),
     queues: {
       ...store.queues,
       async configure(queue, change, expectVersion) {
@@ -142,7 +145,10 @@ async function tokensOf(hybrid: Hybrid, session: Session): Promise<readonly Leas
     const tag = hybrid.view.tag(own.name)
     if (tag === null || hybrid.watch.isOpen(own.name) || own.c === 0) continue
     const fields = await heldFields(hybrid, session, own, tag)
-    for (const field of own.notDone(fields ?? [])) refs.push(refOf(field))
+    const held = own.notDone(fields ?? []).map(refOf)
+    // Handed over unheard, and given back by who asks; then Redis has to forget them.
+    if (held.some(({ lease }) => !session.inFlight.has(lease))) session.suspect(own)
+    refs.push(...held)
   }
   return refs
 }

@@ -19,6 +19,14 @@ export function bellChannel(prefix: string): string {
   return `${prefix}:bell`
 }
 
+/**
+ * The channel on which a push tells a session what it hands over; and, not on a Cluster, a key of the same name: the number of
+ * the claim of that session that stands.
+ */
+export function handsName(prefix: string, session: string): string {
+  return `${prefix}:hands:${session}`
+}
+
 /** hash: what became of tokens. Outlives epochs. */
 export function countsKey(prefix: string, queue: string): string {
   return `${prefix}:{${queue}}:counts`

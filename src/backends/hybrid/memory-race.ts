@@ -3,40 +3,49 @@
 // answer and refuse to write.
 import { MillraceError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/job.ts'
-import type { EpochTag, Gated, GateRefusal, HoldingsRequest, OpenRequest, PushRequest, Race } from './ports.ts'
+import type { EpochTag, Gated, GateRefusal, Handed, HoldingsRequest, OpenRequest, PushRequest, Race } from './ports.ts'
 import type { RaceConfig, TakeRequest, TokenField } from './ports.ts'
 import * as model from './race-model.ts'
-import type { RaceQueue, RaceServer, RaceState } from './race-model.ts'
+import type { RaceHands, RaceQueue, RaceServer, RaceState } from './race-model.ts'
 
 export interface MemoryRaceOptions {
   /** Of the server it begins as. */
   readonly identity?: string
 }
 
+/** Everything that it keeps. */
 export interface RaceSnapshot {
   readonly queues: ReadonlyMap<string, RaceQueue>
+  /** Of each session the claim that stands. */
+  readonly standing: ReadonlyMap<string, number>
+}
+
+interface Kept {
+  readonly queues: Map<string, RaceQueue>
+  readonly standing: Map<string, number>
 }
 
 export type RacePart = 'state' | 'high' | 'normal' | 'low' | 'held'
 
 /** A call that was made, so that it can be made again on an older copy. */
-type Op = (queues: Map<string, RaceQueue>) => unknown
+type Op = (kept: Kept) => unknown
 
-type Apply<Value> = (own: RaceQueue, state: RaceState, server: RaceServer) => Value | 'torn'
+type Apply<Value> = (own: RaceQueue, state: RaceState, server: RaceServer, hands: RaceHands) => Value | 'torn'
 
 /** So many of the last calls can always be lost. */
 const JOURNAL_MIN = 64
 const LANE_OF = { high: 0, normal: 1, low: 2 } as const
 
 export class MemoryRace implements Race {
-  #queues = new Map<string, RaceQueue>()
-  /** The queues before the first call of the journal. */
-  #base = new Map<string, RaceQueue>()
+  #kept: Kept = nothing()
+  /** What it had before the first call of the journal. */
+  #base: Kept = nothing()
   #journal: Op[] = []
   #server: RaceServer
   #births = 0
   #refusesWrites = false
   readonly #listeners = new Set<(queue: string) => void>()
+  readonly #ears = new Map<WorkerId, (handed: Handed) => void>()
 
   constructor({ identity = 'memory-1' }: MemoryRaceOptions = {}) {
     this.#server = { identity, isFull: false }
@@ -60,16 +69,16 @@ export class MemoryRace implements Race {
 
   /** FLUSHALL. */
   flush(): void {
-    this.restore({ queues: new Map() })
+    this.restore(nothing())
   }
 
   snapshot(): RaceSnapshot {
-    return { queues: cloneAll(this.#queues) }
+    return copyOf(this.#kept)
   }
 
-  restore({ queues }: RaceSnapshot): void {
-    this.#queues = cloneAll(queues)
-    this.#base = cloneAll(queues)
+  restore(copy: RaceSnapshot): void {
+    this.#kept = copyOf(copy)
+    this.#base = copyOf(copy)
     this.#journal = []
   }
 
@@ -77,8 +86,8 @@ export class MemoryRace implements Race {
   loseSuffix(calls: number): number {
     const lost = Math.min(calls, this.#journal.length)
     this.#journal.length -= lost
-    this.#queues = cloneAll(this.#base)
-    for (const op of this.#journal) op(this.#queues)
+    this.#kept = copyOf(this.#base)
+    for (const op of this.#journal) op(this.#kept)
     return lost
   }
 
@@ -93,11 +102,11 @@ export class MemoryRace implements Race {
 
   /** For invariants; not to be changed. */
   inspect(queue: string): RaceQueue {
-    return queueOf(this.#queues, queue)
+    return queueOf(this.#kept.queues, queue)
   }
 
   get queueNames(): readonly string[] {
-    return [...this.#queues.keys()]
+    return [...this.#kept.queues.keys()]
   }
 
   // ---- the port
@@ -126,15 +135,19 @@ export class MemoryRace implements Race {
 
   async push(queue: string, tag: EpochTag, request: PushRequest) {
     const writes = request.tokens.length > 0 || request.backlog !== null
-    const apply: Apply<model.PushDone> = (own, state, server) => model.push(own, state, server, request)
+    const apply: Apply<model.PushDone> = (own, state, server, hands) => model.push(own, state, server, request, hands)
     const { refused, value } = this.#gated(queue, tag, apply, writes)
     if (refused !== null) return { refused, value }
     if (value.rings) this.#ring(queue)
+    if (value.handed !== null) {
+      const { session, ...handed } = value.handed
+      this.#ears.get(session)?.({ queue, ...handed })
+    }
     return { refused, value: value.reply }
   }
 
   async take(queue: string, tag: EpochTag, request: TakeRequest) {
-    return this.#gated(queue, tag, (own, state) => model.take(own, state, request))
+    return this.#gated(queue, tag, (own, state, _server, hands) => model.take(own, state, request, hands))
   }
 
   async holdings(queue: string, tag: EpochTag, request: HoldingsRequest) {
@@ -171,6 +184,13 @@ export class MemoryRace implements Race {
     }
   }
 
+  async hear(session: WorkerId, onHanded: (handed: Handed) => void) {
+    this.#ears.set(session, onHanded)
+    return () => {
+      if (this.#ears.get(session) === onHanded) this.#ears.delete(session)
+    }
+  }
+
   async start() {}
 
   async stop() {}
@@ -189,21 +209,23 @@ export class MemoryRace implements Race {
   #gated<Value>(queue: string, tag: EpochTag, apply: Apply<Value>, writes = true): Gated<Value> {
     const server = this.#server
     if (writes && model.refusalOf(this.inspect(queue), server, tag) === null) this.#mayWrite()
-    return this.#call(queue, (own): Gated<Value> => {
+    const heard = new Set(this.#ears.keys())
+    const hears = (session: WorkerId): boolean => heard.has(session)
+    return this.#call(queue, (own, { standing }): Gated<Value> => {
       const refused = model.refusalOf(own, server, tag)
       if (refused !== null) return { refused, value: null }
-      const value = apply(own, own.state!, server)
+      const value = apply(own, own.state!, server, { standing, hears })
       return value === 'torn' ? { refused: torn(own), value: null } : { refused: null, value }
     })
   }
 
-  #call<Value>(queue: string, apply: (own: RaceQueue) => Value): Value {
-    const op = (queues: Map<string, RaceQueue>): Value => apply(queueOf(queues, queue))
+  #call<Value>(queue: string, apply: (own: RaceQueue, kept: Kept) => Value): Value {
+    const op = (kept: Kept): Value => apply(queueOf(kept.queues, queue), kept)
     this.#journal.push(op)
     if (this.#journal.length >= 2 * JOURNAL_MIN) {
       for (const old of this.#journal.splice(0, JOURNAL_MIN)) old(this.#base)
     }
-    return op(this.#queues)
+    return op(this.#kept)
   }
 }
 
@@ -217,6 +239,11 @@ function queueOf(queues: Map<string, RaceQueue>, name: string): RaceQueue {
   return queue
 }
 
-function cloneAll(queues: ReadonlyMap<string, RaceQueue>): Map<string, RaceQueue> {
-  return new Map([...queues].map(([name, queue]) => [name, model.cloneQueue(queue)]))
+function nothing(): Kept {
+  return { queues: new Map(), standing: new Map() }
+}
+
+function copyOf({ queues, standing }: RaceSnapshot): Kept {
+  const copies = [...queues].map(([name, queue]) => [name, model.cloneQueue(queue)] as const)
+  return { queues: new Map(copies), standing: new Map(standing) }
 }

@@ -67,17 +67,19 @@ export interface Race {
    * Puts tokens at the end of their lanes, in the order given, unless lease < floor, lease <= the highest lease this pusher
    * had pushed before the call, or the field is held. Sets the backlog bits (null: leaves them). Rings the bell if a take has
    * parked. `isFull`: a lane is over twice the window, or memory is full; then nothing was pushed. No tokens: a question.
+   * Where nothing waits and a take stands, its session is handed the first of them instead, and hears of it.
    * A lost reply: never repeated; reconcile finds what did not arrive.
    */
   push(queue: string, tag: EpochTag, request: PushRequest): Promise<Gated<PushReply>>
   /**
    * Forgets the `done` fields, whatever comes next. c <= last c of the session: `dup`. Else takes at most `most` tokens and notes each as
-   * held by session/c. Short of `most`: parked, the next push rings. A lost reply: `holdings` with that c first.
+   * held by session/c. Short of `most`: parked, the next push rings. A lost reply: `holdings` with that c first. If it `stands`
+   * and brought nothing, a push may answer it, once; not after a later take or `holdings` of this session.
    */
   take(queue: string, tag: EpochTag, request: TakeRequest): Promise<Gated<TakeReply>>
   /**
    * Raises the last c of the session to c, or to `dead` for good; then one page of the fields it holds. After it no take
-   * numbered <= c can land. Repeatable. Cursor '0' begins and ends.
+   * numbered <= c can land or be answered by a push. Repeatable. Cursor '0' begins and ends.
    */
   holdings(queue: string, tag: EpochTag, request: HoldingsRequest): Promise<Gated<HoldingsReply>>
   /** Forgets fields that this session holds; `last` also the session. Repeatable. */
@@ -98,8 +100,22 @@ export interface Race {
   memory(): Promise<{ readonly used: number; readonly max: number }>
   /** Tokens came to a queue somebody has parked on. May be lost; a poll stands behind it. Answers how to stop. */
   listen(onBell: (queue: string) => void): () => void
+  /**
+   * What pushes hand over to this session; a message may be lost, late or doubled. `onBack`: some may have been lost. Absent where
+   * takes cannot stand. Answers how to stop.
+   */
+  hear?(session: WorkerId, onHanded: (handed: Handed) => void, onBack: () => void): Promise<() => void>
   start(): Promise<void>
   stop(): Promise<void>
+}
+
+export interface Handed {
+  readonly queue: string
+  readonly tag: EpochTag
+  /** Of the take that is answered, and of the claim it was part of. */
+  readonly c: number
+  readonly claimNo: number
+  readonly texts: readonly string[]
 }
 
 export interface ProbeReply {
@@ -144,11 +160,22 @@ export interface TakeRequest {
   readonly c: number
   readonly most: number
   readonly done: readonly TokenField[]
+  /** Absent: it does not stand. `no-longer`: nor does an earlier claim of this session, in any queue. */
+  readonly stands?: Stand | 'no-longer'
 }
 
+export interface Stand {
+  /** Of the claim that this take is part of. It is answered in one queue at the most. */
+  readonly claimNo: number
+  readonly most: number
+  /** The last take of its claim: from now on the claim stands, in all queues where it brought nothing. */
+  readonly isLast: boolean
+}
+
+/** `answered`: a push has handed something over for the take of this session before, which stood. */
 export type TakeReply =
-  | { readonly kind: 'taken'; readonly texts: readonly string[] }
-  | { readonly kind: 'paused' }
+  | { readonly kind: 'taken'; readonly texts: readonly string[]; readonly answered?: boolean }
+  | { readonly kind: 'paused'; readonly answered?: boolean }
   | { readonly kind: 'dup' }
   /** The session was declared dead here. */
   | { readonly kind: 'dead' }

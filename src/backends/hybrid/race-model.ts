@@ -4,7 +4,7 @@ import { isPlanted } from '../../core/planted.ts'
 import { pickLane } from '../../core/priority.ts'
 import type { Lane, PassedOver } from '../../core/priority.ts'
 import type { WorkerId } from '../../core/job.ts'
-import type { AuditReply, EpochTag, GateRefusal, HoldingsReply, HoldingsRequest, OpenReply } from './ports.ts'
+import type { AuditReply, EpochTag, GateRefusal, Handed, HoldingsReply, HoldingsRequest, OpenReply } from './ports.ts'
 import type {
   OpenRequest,
   PushReply,
@@ -29,8 +29,24 @@ export interface RaceState {
   passed: PassedOver
   backlog: readonly [boolean, boolean, boolean]
   parked: boolean
+  /** The last take that stood here. */
+  stands: StandingTake | null
+  /** The last claim number, and a half once that take, which stood, was answered. */
   sessions: Map<string, number | 'dead'>
   pushers: Map<string, number>
+}
+
+export interface StandingTake {
+  readonly session: WorkerId
+  readonly c: number
+  readonly claimNo: number
+  readonly most: number
+}
+
+/** What queues share: by session the claim that stands, and who hears what is handed over. */
+export interface RaceHands {
+  readonly standing: Map<string, number>
+  readonly hears: (session: WorkerId) => boolean
 }
 
 /** One queue: five keys, each of which can be lost alone. */
@@ -104,6 +120,7 @@ export function open(queue: RaceQueue, server: RaceServer, request: OpenRequest,
     passed: [0, 0, 0],
     backlog: [false, false, false],
     parked: false,
+    stands: null,
     sessions: new Map(),
     pushers: new Map(),
   }
@@ -113,14 +130,23 @@ export function open(queue: RaceQueue, server: RaceServer, request: OpenRequest,
 export interface PushDone {
   readonly reply: PushReply
   readonly rings: boolean
+  /** To whom something was handed over. */
+  readonly handed: (Omit<Handed, 'queue'> & { readonly session: WorkerId }) | null
 }
 
 /** Torn: a token came twice in one call. */
-export function push(queue: RaceQueue, state: RaceState, server: RaceServer, request: PushRequest): PushDone | 'torn' {
+export function push(
+  queue: RaceQueue,
+  state: RaceState,
+  server: RaceServer,
+  request: PushRequest,
+  hands: RaceHands,
+): PushDone | 'torn' {
   const { pusher, tokens, backlog, window } = request
-  const done = (isFull: boolean, rings: boolean): PushDone => ({
+  const done = (isFull: boolean, rings: boolean, handed: PushDone['handed'] = null): PushDone => ({
     reply: { isFull, depths: [...state.lengths], backlog: state.backlog },
     rings,
+    handed,
   })
   for (const lane of [0, 1, 2] as const) {
     const coming = tokens.filter((token) => token.lane === lane).length
@@ -137,7 +163,9 @@ export function push(queue: RaceQueue, state: RaceState, server: RaceServer, req
     queue.held.delete('#')
     return 'torn'
   }
-  for (const { lane, text } of fresh) {
+  const handed = handOver(queue, state, fresh, hands)
+  const rest = handed === null ? fresh : inLaneOrder(fresh).slice(handed.texts.length)
+  for (const { lane, text } of rest) {
     queue.lanes[lane].push(text)
     state.lengths[lane] += 1
     queue.held.set(nameOf(text), '')
@@ -145,22 +173,55 @@ export function push(queue: RaceQueue, state: RaceState, server: RaceServer, req
   if (backlog !== null) state.backlog = backlog
   if (fresh.length === 0) return done(false, false)
   state.pushers.set(pusher, Math.max(before, ...tokens.map(({ lease }) => lease)))
-  const rings = state.parked
-  state.parked = false
-  return done(false, rings)
+  const rings = state.parked && rest.length > 0
+  if (rings) state.parked = false
+  return done(false, rings, handed)
+}
+
+function inLaneOrder(tokens: readonly Token[]): readonly Token[] {
+  return tokens.toSorted((one, other) => one.lane - other.lane)
+}
+
+/** Where nothing waits, the first of them go to the session whose take stands. */
+function handOver(
+  queue: RaceQueue,
+  state: RaceState,
+  fresh: readonly Token[],
+  { standing, hears }: RaceHands,
+): PushDone['handed'] {
+  const { stands, tag } = state
+  if (stands === null || state.config.paused || fresh.length === 0 || state.lengths.some((length) => length > 0))
+    return null
+  const { session, c, claimNo, most } = stands
+  if (state.sessions.get(session) !== c || standing.get(session) !== claimNo || !hears(session)) return null
+  const texts = inLaneOrder(fresh)
+    .slice(0, most)
+    .map(({ text }) => text)
+  for (const text of texts) queue.held.set(nameOf(text), `${session}/${c}`)
+  standing.delete(session)
+  state.stands = null
+  state.sessions.set(session, c + 0.5)
+  return { session, tag, c, claimNo, texts }
 }
 
 /** Torn: a token that nobody knows came up. */
-export function take(queue: RaceQueue, state: RaceState, request: TakeRequest): TakeReply | 'torn' {
-  const { session, c, most, done } = request
+export function take(
+  queue: RaceQueue,
+  state: RaceState,
+  request: TakeRequest,
+  { standing }: RaceHands,
+): TakeReply | 'torn' {
+  const { session, c, most, done, stands } = request
   const last = state.sessions.get(session) ?? 0
   if (last === 'dead') return { kind: 'dead' }
   for (const field of done) queue.held.delete(field)
   if (c <= last && !isPlanted('hybrid-claim-number-ignored')) return { kind: 'dup' }
+  const answered = last % 1 > 0 ? { answered: true } : {}
   state.sessions.set(session, c)
   if (state.config.paused) {
     state.parked = true
-    return { kind: 'paused' }
+    if (stands !== undefined) standing.delete(session)
+    return { kind: 'paused', ...answered }
   }
   for (const lane of [0, 1, 2] as const) strip(queue, state, lane)
   const texts: string[] = []
@@ -181,7 +242,21 @@ export function take(queue: RaceQueue, state: RaceState, request: TakeRequest): 
     texts.push(text)
   }
   if (texts.length < most) state.parked = true
-  return { kind: 'taken', texts }
+  if (stands !== undefined) stand(state, request, stands, texts.length === 0, standing)
+  return { kind: 'taken', texts, ...answered }
+}
+
+function stand(
+  state: RaceState,
+  { session, c }: TakeRequest,
+  stands: Exclude<TakeRequest['stands'], undefined>,
+  isEmptyHanded: boolean,
+  standing: RaceHands['standing'],
+): void {
+  const isStanding = isEmptyHanded && stands !== 'no-longer'
+  if (isStanding) state.stands = { session, c, claimNo: stands.claimNo, most: stands.most }
+  if (isStanding && stands.isLast) standing.set(session, stands.claimNo)
+  else standing.delete(session)
 }
 
 /** So many revoked tokens in front of a lane go at once. */
@@ -215,6 +290,7 @@ export function holdings(queue: RaceQueue, state: RaceState, request: HoldingsRe
   const last = state.sessions.get(session) ?? 0
   const raises = last !== 'dead' && (c === 'dead' || c > last)
   if (raises) state.sessions.set(session, c)
+  if (state.stands?.session === session) state.stands = null
   const own = [...queue.held].filter(([field, note]) => isHeldBy(note, session) && (cursor === '0' || field > cursor))
   const fields = own.map(([field]) => field).sort()
   const page = fields.slice(0, PAGE)

@@ -3,14 +3,18 @@
 import type { WorkerId } from '../../core/job.ts'
 import type { RedisLink, RedisValue } from '../redis/link.ts'
 import { script } from '../redis/script.ts'
-import { bellChannel, probeKey, queueKeys } from './keys.ts'
+import { PARKED_MS } from '../redis/wakeups.ts'
+import { bellChannel, handsName, probeKey, queueKeys } from './keys.ts'
 import type { QueueKeys } from './keys.ts'
 import { LUA } from './lua.generated.ts'
-import type { EpochTag, Gated, GateRefusal, PushReply, PushRequest, Race, Revoked, TakeReply, Token } from './ports.ts'
+import type { EpochTag, Gated, GateRefusal, Handed, PushReply, PushRequest, Race, Revoked, TakeReply } from './ports.ts'
+import type { TakeRequest, Token } from './ports.ts'
 
 export interface RedisRaceOptions {
   readonly link: RedisLink
   readonly prefix: string
+  /** How long a claim stands in Redis; longer for tests. */
+  readonly standMs?: number
 }
 
 type Bits = readonly [boolean, boolean, boolean]
@@ -37,7 +41,7 @@ type ScriptName = keyof typeof SCRIPTS
  */
 const BETWEEN = '\n'
 
-export function redisRace({ link, prefix }: RedisRaceOptions): Race {
+export function redisRace({ link, prefix, standMs = PARKED_MS }: RedisRaceOptions): Race {
   const channel = bellChannel(prefix)
   const keys = new Map<string, QueueKeys>()
   const listeners = new Set<(queue: string) => void>()
@@ -83,8 +87,8 @@ export function redisRace({ link, prefix }: RedisRaceOptions): Race {
       return { kind: 'identity', redisId: String(found) }
     },
     push: (queue, tag, request) => gated('push', queue, pushArgs(queue, tag, request, channel), pushReply),
-    take: (queue, tag, { session, c, most, done }) =>
-      gated('take', queue, [tag, session, c, most, done.join(BETWEEN)], takeReply),
+    take: (queue, tag, request) =>
+      gated('take', queue, takeArgs(tag, request, handsName(prefix, request.session), standMs), takeReply),
     holdings: (queue, tag, { session, c, cursor }) =>
       gated('holdings', queue, [tag, session, c, cursor], ([, next, fields]) => ({
         fields: fields as readonly string[],
@@ -108,6 +112,10 @@ export function redisRace({ link, prefix }: RedisRaceOptions): Race {
       listeners.add(onBell)
       return () => listeners.delete(onBell)
     },
+    ...(!link.isCluster && {
+      hear: (session: WorkerId, onHanded: (handed: Handed) => void, onBack: () => void) =>
+        link.subscribe(handsName(prefix, session), (message) => onHanded(handedOf(message)), onBack),
+    }),
     async start() {
       await link.connect()
       unsubscribe ??= await link.subscribe(
@@ -167,9 +175,26 @@ function pushReply([word, high, normal, low, bits]: Answer): PushReply {
   }
 }
 
-function takeReply([word, ...parts]: Answer): TakeReply {
-  if (word === 'OK') return { kind: 'taken', texts: parts.flatMap((lines) => String(lines).split(BETWEEN)) }
-  return { kind: word === 'PAUSED' ? 'paused' : word === 'DUP' ? 'dup' : 'dead' }
+function takeArgs(tag: EpochTag, request: TakeRequest, hands: string, standMs: number): readonly RedisValue[] {
+  const { session, c, most, done, stands } = request
+  const args = [tag, session, c, most, done.join(BETWEEN)]
+  if (stands === undefined) return args
+  if (stands === 'no-longer') return [...args, hands, '', 0, 0]
+  return [...args, hands, stands.claimNo, stands.most, stands.isLast ? standMs : 0]
+}
+
+function takeReply([word, answered, ...parts]: Answer): TakeReply {
+  const told = answered === 1 ? { answered: true } : {}
+  if (word === 'OK') return { kind: 'taken', texts: parts.flatMap((lines) => String(lines).split(BETWEEN)), ...told }
+  if (word === 'PAUSED') return { kind: 'paused', ...told }
+  return { kind: word === 'DUP' ? 'dup' : 'dead' }
+}
+
+/** As lua/_hand-over.lua tells it: a line that says what is answered, then a token a line. */
+function handedOf(message: string): Handed {
+  const [head = '', ...texts] = message.split(BETWEEN)
+  const [queue = '', tag = '', c, claimNo] = head.split(' ')
+  return { queue, tag, c: Number(c), claimNo: Number(claimNo), texts }
 }
 
 function revoked(note: string): Revoked {

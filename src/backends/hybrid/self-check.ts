@@ -75,7 +75,10 @@ async function isRidOfStrays(hybrid: Hybrid, session: Session, own: SessionQueue
   return true
 }
 
-/** Everything this session holds in Redis, with later takes only. Undefined: the epoch is another. */
+/**
+ * Everything this session holds in Redis; nothing else comes but by later takes. Undefined: the epoch is another. What was handed over
+ * is among it, whether it was heard of or not: whoever asks gives back what is not known here.
+ */
 export async function heldFields(
   hybrid: Hybrid,
   { worker }: Session,
@@ -83,6 +86,7 @@ export async function heldFields(
   tag: EpochTag,
 ): Promise<readonly TokenField[] | undefined> {
   const fields: TokenField[] = []
+  const { c: fenced } = own
   let cursor = '0'
   do {
     const c = isPlanted('hybrid-holdings-keep-number') ? 0 : own.c
@@ -92,5 +96,6 @@ export async function heldFields(
     fields.push(...page.fields)
     cursor = page.cursor
   } while (cursor !== '0')
+  if (!isPlanted('hybrid-hand-over-not-fenced')) own.hands.looked(fenced)
   return fields
 }

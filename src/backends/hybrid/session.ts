@@ -4,6 +4,7 @@ import type { LeaseRef, WorkerId } from '../../core/job.ts'
 import { isPlanted } from '../../core/planted.ts'
 import type { NewWorker } from '../../store/worker-store.ts'
 import { Doubt } from './doubt.ts'
+import { Hands } from './hands.ts'
 import { InFlight, createInFlight } from './in-flight.ts'
 import type { Flight } from './in-flight.ts'
 import type { Keeper } from './keeper.ts'
@@ -18,6 +19,7 @@ export class SessionQueue {
   /** Number of the last take. */
   c = 0
   taking = 0
+  readonly hands = new Hands()
   /** A take had an unknown outcome, or a token was not started: look before the next take. */
   isSuspect = false
   checking: Promise<void> | undefined
@@ -40,9 +42,13 @@ export class SessionQueue {
     else this.#hasForgotten = true
   }
 
-  /** Everything that Redis says this session holds is in flight or done: no take of unknown outcome, nothing forgotten. */
+  /**
+   * Everything that Redis says this session holds is in flight or done: no take of unknown outcome, none that a push may have
+   * answered unheard, nothing forgotten.
+   */
   get isKnown(): boolean {
-    return !this.isSuspect && this.taking === 0 && this.checking === undefined && !this.#hasForgotten
+    const isSure = !this.isSuspect && this.taking === 0 && this.checking === undefined
+    return isSure && this.hands.isKnown && !this.#hasForgotten
   }
 
   /** Carried by the next take; back with `keepDone` unless that was answered. */
@@ -93,6 +99,10 @@ export class Session {
   /** Beats on the main loop; the thread has one of its own. */
   readonly keeper: Keeper
   lastClaimNo = 0
+  /** Of the last claim that a push has answered, as far as it is known. */
+  answeredNo = 0
+  /** A claim may stand in Redis. */
+  mayStand = false
   /** Claims up to this number hand out nothing any more. */
   fencedClaimNo = 0
   /** Claims that may be handed something, each until it is over. */

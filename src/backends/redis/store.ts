@@ -69,7 +69,7 @@ export function scriptOf(store: ScriptStore, what: string, name: ScriptName): Sc
   const written: string = store.link.isCluster ? LUA[name].replace(ON_ONE_SERVER, ON_CLUSTER) : LUA[name]
   const text = written.replace(/'@(\w+)'/g, (_, known: string) => WRITTEN[known]!())
   const { clockKey } = store
-  return script(what, clockKey === undefined ? text : text.replace(CLOCK, () => testClock(clockKey)))
+  return script(what, clockKey === undefined ? text : text.replaceAll(CLOCK, () => testClock(clockKey)))
 }
 
 function defaultFields(): string {

@@ -24,7 +24,7 @@ redis.call(
   'HSET', STATE,
   'epoch', tag, 'number', number, 'birth', birth, 'identity', wanted, 'floor', floor,
   'config', config, 'paused', paused, 'share', share,
-  'high', 0, 'normal', 0, 'low', 0, 'passed', '0 0 0', 'backlog', '000', 'parked', 0, 'revoked', 0,
+  'high', 0, 'normal', 0, 'low', 0, 'passed', '0 0 0', 'backlog', '000', 'parked', 0, 'revoked', 0, 'stands', '',
   'note', NOTE
 )
 redis.call('HSET', HELD, '#', tag .. NOTE)

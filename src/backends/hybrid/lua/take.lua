@@ -1,6 +1,9 @@
 -- Forgets settled tokens, then hands waiting ones to a session. The order of lanes refines core/priority.ts pickLane.
--- ARGV: tag, session, claim number, tokens wanted, the fields that are settled, a line each.
--- Answers: OK, then tokens, a line each, some lines to a text | PAUSED | DUP | SESSION | a refusal. Runs also when memory is full.
+-- ARGV: tag, session, claim number, tokens wanted, the fields that are settled, a line each; and where claims of this session may
+-- stand (_hand-over.lua): its `hands`, the number of the claim or '' (it stands no longer), how many it may be handed, for how many
+-- ms the claim stands from now on, or 0: its last take is yet to come.
+-- Answers: OK answered, then tokens, a line each, some lines to a text | PAUSED answered | DUP | SESSION | a refusal. `answered`: 1
+-- if the take before stood and was answered. Runs also when memory is full.
 --@include _gate
 --@include _put
 local session, number, wanted = ARGV[2], ARGV[3], tonumber(ARGV[4])
@@ -10,7 +13,9 @@ local paused, share, before, parked, last = state[6], tonumber(state[7]), state[
 local revoked = tonumber(state[10])
 if not isHeldWhole(state) then return torn(state) end
 local isDead = last == 'dead'
+-- And a half once that take, which stood, was answered.
 local lastNumber = tonumber(last or 0)
+local hands = ARGV[6]
 -- Somebody else has written here.
 if not (share and revoked and before and (isDead or lastNumber)) then return condemn(state) end
 local isDup = not isDead and last and tonumber(number) <= lastNumber
@@ -27,9 +32,11 @@ for at = 1, count, 5000 do
   redis.call('HDEL', HELD, unpack(settled, at, math.min(at + 4999, count)))
 end
 if isDup then return { 'DUP' } end
+local answered = lastNumber % 1 > 0 and 1 or 0
 if paused == '1' then
   put(STATE, 's:' .. session, number, 'parked', 1)
-  return { 'PAUSED' }
+  if hands then redis.pcall('DEL', hands) end
+  return { 'PAUSED', answered }
 end
 
 -- How often each lane was passed over while it had tokens.
@@ -183,10 +190,17 @@ local after = table.concat(passed, ' ')
 if after ~= before then change('passed', after) end
 if revoked ~= tonumber(state[10]) then change('revoked', revoked) end
 if size < wanted and state[3] + state[4] + state[5] == 0 and parked ~= '1' then change('parked', 1) end
+local stands = hands and size == 0 and ARGV[7] ~= ''
+if stands then change('stands', table.concat({ hands, session, number, ARGV[7], ARGV[8] }, ' ')) end
 put(STATE, unpack(changed))
+if stands and ARGV[9] ~= '0' then
+  redis.pcall('SET', hands, ARGV[7], 'PX', ARGV[9]) -- where that may not be, nothing is handed over
+elseif hands then
+  redis.pcall('DEL', hands)
+end
 -- A text of its own for each would cost the worker a microsecond per job. All in one cost Redis 1.2 us: beyond its buffer of 8 KiB
 -- Lua copies what it has joined over and over, which happens less when little is joined at a time.
-local reply, LINES = { 'OK' }, 16
+local reply, LINES = { 'OK', answered }, 16
 for from = 1, size, LINES do
   reply[#reply + 1] = table.concat(texts, '\n', from, math.min(from + LINES - 1, size))
 end

@@ -4,6 +4,7 @@
 --   reply:  positions (from 1) of those that were there already
 --   values: 'any', n, then n times: id, content, extras as JSON
 --   reply:  0, then outcome and id of each; or 1 and the refusal
+--@include _insert-idle
 --@include _keys
 --@include _time
 --@include _calls

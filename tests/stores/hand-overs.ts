@@ -1,27 +1,19 @@
 // Hand-overs over a real Redis: an idle worker does not claim what it is given, and what the connection for messages loses
 // is looked for.
-import { beforeAll, describe, expect, test } from 'vitest'
-import { redis as redisBackend } from '../../src/backends/redis/backend.ts'
-import { createMillrace, defineJob } from '../../src/index.ts'
-import type { RunContext } from '../../src/index.ts'
+import { expect, test } from 'vitest'
+import { defineJob } from '../../src/index.ts'
+import type { Millrace, RunContext } from '../../src/index.ts'
 import type { ClaimReply } from '../../src/store/ports.ts'
 import { wrapBackend } from '../../src/store/wrap.ts'
-import type { RedisProcess } from '../support/redis-server.ts'
-import { newName, until, useRedis } from './support.ts'
-
-const redis = useRedis()
-let server: RedisProcess
-
-beforeAll(async () => {
-  server = await redis.server()
-})
+import { until } from '../redis/support.ts'
+import type { OpenPlace, Place } from './place.ts'
 
 const ROUNDS = 15
 /** A poll of an idle worker, the time a message may take, and a look; then the claim. */
 const FOUND_MAX_MS = 3_000
 
-async function setup() {
-  const backend = redisBackend({ url: server.url, prefix: newName(), applicationName: newName() })
+async function setup(at: Place) {
+  const backend = at.backend()
   const seen = { claimed: 0, handed: 0, runs: [] as number[] }
   const wrapped = wrapBackend(backend, async (what, call) => {
     const value = await call()
@@ -31,8 +23,7 @@ async function setup() {
   const { handOvers } = backend
   const lossy = { isDeaf: false }
   const job = defineJob({ name: 'job', run: ({ input }: RunContext<number>) => void seen.runs.push(input) })
-  const mill = await createMillrace({
-    jobs: [job],
+  const mill: Millrace = await at.process([job], {
     backend: {
       ...wrapped,
       handOvers: {
@@ -49,14 +40,15 @@ async function setup() {
       },
     },
   })
-  redis.onEnd(() => mill.stop())
   const worker = await mill.work({ concurrency: 5 })
   return { mill, job, worker, seen, lossy }
 }
 
-describe('hand-overs', () => {
+/** `cutMessages`: the server ends the connections that wait for messages. */
+export function handingOver(place: OpenPlace, cutMessages: () => Promise<unknown>): void {
   test('D3 an idle worker is handed its jobs and claims none of them', async () => {
-    const { mill, job, seen } = await setup()
+    await using at = await place()
+    const { mill, job, seen } = await setup(at)
     await mill.enqueueAndWait(job, -1)
     const before = { ...seen }
     for (let no = 0; no < ROUNDS; no++) {
@@ -70,10 +62,11 @@ describe('hand-overs', () => {
   })
 
   test('D3 what is handed over while the connection for messages is lost runs all the same, once', async () => {
-    const { mill, job, seen } = await setup()
+    await using at = await place()
+    const { mill, job, seen } = await setup(at)
     await mill.enqueueAndWait(job, -1)
     for (let no = 0; no < ROUNDS; no++) {
-      const [handle] = await Promise.all([mill.enqueue(job, no), server.command('CLIENT', 'KILL', 'TYPE', 'pubsub')])
+      const [handle] = await Promise.all([mill.enqueue(job, no), cutMessages()])
       await until(() => seen.runs.includes(no), 'the job', FOUND_MAX_MS)
       await handle.result()
     }
@@ -81,7 +74,8 @@ describe('hand-overs', () => {
   })
 
   test('D3 a message that never comes is missed: the job runs within seconds, and nothing is handed over any more', async () => {
-    const { mill, job, seen, lossy } = await setup()
+    await using at = await place()
+    const { mill, job, seen, lossy } = await setup(at)
     await mill.enqueueAndWait(job, -1)
     lossy.isDeaf = true
     for (let no = 0; no < ROUNDS; no++) {
@@ -100,10 +94,12 @@ describe('hand-overs', () => {
   })
 
   test('D2 a worker that was stopped while its claim stood is handed nothing', async () => {
-    const { mill, job, worker } = await setup()
+    await using at = await place()
+    const { mill, job, worker } = await setup(at)
     await mill.enqueueAndWait(job, -1)
     await worker.stop()
     const handle = await mill.enqueue(job, 1)
-    expect(await mill.jobs.get(handle)).toMatchObject({ status: 'queued', worker: null, crashCount: 0 })
+    expect(await mill.jobs.get(handle)).toMatchObject({ worker: null, crashCount: 0, attemptCount: 0 })
+    expect(['queued', 'dispatched']).toContain(await handle.status())
   })
-})
+}
