@@ -13,7 +13,10 @@ export interface HandOver {
   readonly jobs: readonly ClaimedJob[]
 }
 
+/** False: it was not taken, so whoever counts it as handed out must not. */
+export type Ear = (handOver: HandOver) => boolean | undefined
+
 export interface HandOvers {
   /** Resolves when the store can tell this worker. `onBack`: messages may have been lost. Answers the way to stop. */
-  listen(worker: WorkerId, onHandOver: (handOver: HandOver) => void, onBack: () => void): Promise<() => void>
+  listen(worker: WorkerId, onHandOver: Ear, onBack: () => void): Promise<() => void>
 }

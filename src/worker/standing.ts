@@ -142,12 +142,13 @@ export class Standing {
       )
   }
 
-  #heard(worker: WorkerId, { claimNo, before, jobs }: HandOver): void {
+  #heard(worker: WorkerId, { claimNo, before, jobs }: HandOver): boolean {
     // Doubled, or given back meanwhile: somebody else may run it by now.
-    if (worker !== this.#worker || claimNo <= this.#knownNo) return
+    if (worker !== this.#worker || claimNo <= this.#knownNo) return false
     const isMissing = before > this.#knownNo
     this.#knownNo = claimNo
     this.#options.onJobs(jobs, worker)
     if (isMissing) this.#missed()
+    return true
   }
 }

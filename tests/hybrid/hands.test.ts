@@ -12,7 +12,7 @@ function standing(...numbers: readonly number[]) {
 test('a take that stands may have been answered unheard, until the next one says that it was not', () => {
   const { hands, stood } = standing(3)
   expect(hands.isKnown).toBe(false)
-  expect(hands.told(stood[0]!, false)).toBe(false)
+  expect(hands.told(stood[0]!, false)).toBe('settled')
   expect(hands.isKnown).toBe(true)
 })
 
@@ -24,10 +24,10 @@ test('only the take right after it is told of it', () => {
 test('what is heard is known, whether it was told of before or after, and does not count twice', () => {
   const { hands, stood } = standing(3)
   expect(hands.hear(3)).toEqual({ isMissing: false })
-  expect(hands.told(stood[0]!, true)).toBe(false)
+  expect(hands.told(stood[0]!, true)).toBe('settled')
   expect([hands.hear(3), hands.isKnown]).toEqual([null, true])
   const other = standing(3)
-  expect(other.hands.told(other.stood[0]!, true)).toBe(false)
+  expect(other.hands.told(other.stood[0]!, true)).toBe('unheard')
   expect([other.hands.isKnown, other.hands.hear(3), other.hands.isKnown]).toEqual([false, { isMissing: false }, true])
 })
 
@@ -40,7 +40,7 @@ test('one that was answered and is overtaken by a later one is lost', () => {
 test('it is lost as well if it is told of only after the later one was heard', () => {
   const { hands, stood } = standing(3, 5)
   expect(hands.hear(5)).toEqual({ isMissing: false })
-  expect(hands.told(stood[0]!, true)).toBe(true)
+  expect(hands.told(stood[0]!, true)).toBe('lost')
 })
 
 test('a look finds all up to its number, and what comes of them later is not taken', () => {
@@ -49,4 +49,12 @@ test('a look finds all up to its number, and what comes of them later is not tak
   hands.looked(5)
   expect([hands.hear(3), hands.hear(5), hands.isKnown]).toEqual([null, null, false])
   expect([hands.hear(7), hands.isKnown]).toEqual([{ isMissing: false }, true])
+})
+
+test('one that was refused or brought something does not stand, and an epoch that is over leaves nothing open', () => {
+  const { hands } = standing(3, 5)
+  hands.fell(3)
+  expect(hands.isKnown).toBe(false)
+  hands.forget()
+  expect([hands.isKnown, hands.knownC]).toEqual([true, 0])
 })

@@ -119,9 +119,9 @@ export class HybridWorld {
       ...backend,
       handOvers: {
         listen: (worker, onHandOver, onBack) => {
-          const heard = (handOver: HandOver): void => {
+          const heard = (handOver: HandOver): boolean | undefined => {
             handedOut(worker, handOver.jobs)
-            onHandOver(handOver)
+            return onHandOver(handOver)
           }
           return backend.handOvers!.listen(worker, heard, onBack)
         },

@@ -143,17 +143,18 @@ export class SimProcess {
   }
 
   /** Messages to this process are lost as often as hints, travel as replies do, and may come twice. */
-  messages<Message>(onMessage: (message: Message) => void, onBack: () => void): (message: Message) => void {
+  messages<Message>(onMessage: (message: Message) => unknown, onBack: () => void): (message: Message) => undefined {
     const { faults, oddsOf } = this.#world
     return (message) => {
       if (faults.strikes('hint-lost', 0.2)) {
         // Some are lost with the connection, and it is known when that is new.
         if (this.#random.chance(0.1)) this.#world.time.at(this.#random.next() * 2_000, () => this.enter(onBack))
-        return
+        return undefined
       }
       const odds = oddsOf('handOvers.listen')
       const again = faults.strikes('request-doubled', odds.doubled)
-      for (let copy = 0; copy <= Number(again); copy++) this.#travel(faults.reply(odds), () => onMessage(message))
+      for (let copy = 0; copy <= Number(again); copy++) this.#travel(faults.reply(odds), () => void onMessage(message))
+      return undefined
     }
   }
 

@@ -23,6 +23,7 @@ interface Basket {
 }
 
 const NO_VERDICTS: readonly Verdict[] = []
+const NOWHERE: readonly string[] = []
 
 export async function claim(hybrid: Hybrid, request: ClaimRequest): Promise<ClaimReply> {
   const session = hybrid.sessions.get(request.worker)
@@ -80,6 +81,7 @@ async function takeAll(hybrid: Hybrid, session: Session, request: ClaimRequest):
 
 async function fillBasket(hybrid: Hybrid, session: Session, request: ClaimRequest, basket: Basket): Promise<Basket> {
   const limit = Math.min(request.limit, LIMITS.claimBatchMax)
+  const where = standsIn(hybrid, session, request)
   const fromLedger: string[] = []
   for (const name of request.queues) {
     const room = Math.min(limit - basket.jobs.length, session.room)
@@ -88,9 +90,9 @@ async function fillBasket(hybrid: Hybrid, session: Session, request: ClaimReques
       continue
     }
     const tag = hybrid.view.tag(name)
-    if (hybrid.view.row(name)?.mode !== 'token' || hybrid.watch.isOpen(name)) fromLedger.push(name)
+    if (isOfLedger(hybrid, name)) fromLedger.push(name)
     else if (tag !== null) {
-      const stands = standOf(hybrid, request, name, basket)
+      const stands = standOf(request, name, where, basket)
       await takeFrom(hybrid, session, { name, tag, room, stands, leaseMs: request.leaseMs }, basket)
     }
     if (basket.refused !== undefined) return basket
@@ -101,11 +103,31 @@ async function fillBasket(hybrid: Hybrid, session: Session, request: ClaimReques
   return claimReady(hybrid, session, request, fromLedger, room, basket)
 }
 
-/** Undefined: it does not stand, since Redis could not tell, or the claim has brought something already and is no idle worker's. */
-function standOf(hybrid: Hybrid, request: ClaimRequest, queue: string, { jobs }: Basket): Stand | undefined {
-  const { claimNo, limit, stands = false, leaseMs, queues } = request
-  if (!stands || leaseMs !== undefined || jobs.length > 0 || hybrid.race.hear === undefined) return undefined
-  return { claimNo, most: Math.min(limit, LIMITS.handOverMax), isLast: queue === queues.at(-1) }
+/** Where the claim may stand: in all of these queues or in none. */
+function standsIn(
+  hybrid: Hybrid,
+  session: Session,
+  { queues, stands = false, leaseMs }: ClaimRequest,
+): readonly string[] {
+  if (!stands || leaseMs !== undefined || hybrid.race.hear === undefined) return NOWHERE
+  // Jobs that come from the ledger would fill it up behind the back of Redis.
+  if (queues.some((name) => isOfLedger(hybrid, name))) return NOWHERE
+  return queues.filter((name) => hybrid.view.tag(name) !== null && session.queues.has(name))
+}
+
+/** Undefined: the claim has brought something already, and is no idle worker's. */
+function standOf(
+  { claimNo, limit }: ClaimRequest,
+  queue: string,
+  where: readonly string[],
+  { jobs }: Basket,
+): Stand | undefined {
+  if (jobs.length > 0 || !where.includes(queue)) return undefined
+  return { claimNo, most: Math.min(limit, LIMITS.handOverMax), isLast: queue === where.at(-1) }
+}
+
+function isOfLedger({ view, watch }: Hybrid, queue: string): boolean {
+  return view.row(queue)?.mode !== 'token' || watch.isOpen(queue)
 }
 
 /** The claim was full before it came to this queue: whether it is paused is said as far as it is known here. */
@@ -187,7 +209,8 @@ async function take(hybrid: Hybrid, session: Session, own: SessionQueue, ask: As
     // Neither was forgotten then: Redis looks at these first.
     const isKept = reply === undefined ? hybrid.view.tag(name) === tag : reply.kind === 'dead'
     if (isKept) own.keepDone(done)
-    if (reply !== undefined) told(session, own, before, reply)
+    if (reply === undefined) own.hands.fell(request.c)
+    else told(session, own, request, before, reply)
     return reply
   } catch {
     own.keepDone(done)
@@ -200,17 +223,28 @@ async function take(hybrid: Hybrid, session: Session, own: SessionQueue, ask: As
 
 /** What the take says of standing: of its own, or that nothing of this session stands any more. */
 function standing(session: Session, own: SessionQueue, stands: Stand | undefined): Pick<TakeRequest, 'stands'> {
-  const { mayStand } = session
-  session.mayStand = stands?.isLast ?? false
-  if (stands === undefined) return mayStand ? { stands: 'no-longer' } : {}
+  if (stands === undefined) return session.mayStand ? { stands: 'no-longer' } : {}
+  session.mayStand ||= stands.isLast
   own.hands.stand({ c: own.c, claimNo: stands.claimNo })
   return { stands }
 }
 
-/** The reply says whether the take that stood before was answered. What was not heard of it in time the worker looks for. */
-function told(session: Session, own: SessionQueue, before: Stood | undefined, reply: TakeReply): void {
-  if (before === undefined || (reply.kind !== 'taken' && reply.kind !== 'paused')) return
-  const { answered: isAnswered = false } = reply
-  if (isAnswered) session.answeredNo = Math.max(session.answeredNo, before.claimNo)
-  if (own.hands.told(before, isAnswered)) session.suspect(own)
+/** An answer to a take: whether it stands, and whether the one before it, which stood, was answered. */
+function told(
+  session: Session,
+  own: SessionQueue,
+  { c, stands }: TakeRequest,
+  before: Stood | undefined,
+  reply: TakeReply,
+): void {
+  const isEmpty = reply.kind === 'taken' && reply.texts.length === 0
+  if (!isEmpty) own.hands.fell(c)
+  if (reply.kind !== 'taken' && reply.kind !== 'paused') return
+  if (stands === 'no-longer') session.mayStand = false
+  if (before === undefined) return
+  const fate = own.hands.told(before, reply.answered ?? false)
+  if (fate === 'settled') return
+  // What is not heard of it in time the worker looks for, unless it has looked already and could not ask this queue.
+  session.answeredNo = Math.max(session.answeredNo, before.claimNo)
+  if (fate === 'lost' || before.claimNo <= session.fencedClaimNo) session.suspect(own)
 }

@@ -67,6 +67,7 @@ function backendOf(hybrid: Hybrid, parts: HybridBackendParts): Backend {
     async start() {
       await store.start()
       if (users++ > 0) return
+      hybrid.isStopped = false
       // A Redis that is away keeps nobody from starting.
       await hybrid.connect().catch((error: unknown) => {
         hybrid.runtime.logger.warn({ error }, 'Redis cannot be reached: work goes on with PostgreSQL alone')
@@ -143,7 +144,10 @@ async function tokensOf(hybrid: Hybrid, session: Session): Promise<readonly Leas
   const refs: LeaseRef[] = []
   for (const own of session.queues.values()) {
     const tag = hybrid.view.tag(own.name)
-    if (tag === null || hybrid.watch.isOpen(own.name) || own.c === 0) continue
+    if (tag === null || hybrid.watch.isOpen(own.name) || own.c === 0) {
+      if (!own.hands.isKnown) session.suspect(own)
+      continue
+    }
     const fields = await heldFields(hybrid, session, own, tag)
     const held = own.notDone(fields ?? []).map(refOf)
     // Handed over unheard, and given back by who asks; then Redis has to forget them.

@@ -2,7 +2,8 @@
 // ones do. A look fences: what takes up to its number were answered with is known by then, or goes back with that look, and must
 // not be handed out when the message comes after all.
 import { isPlanted } from '../../core/planted.ts'
-import type { HandOver, HandOvers } from '../../store/hand-overs.ts'
+import type { ClaimedJob } from '../../core/job.ts'
+import type { Ear, HandOvers } from '../../store/hand-overs.ts'
 import { admit, dropAll } from './admit.ts'
 import type { Hybrid } from './hybrid.ts'
 import type { Handed } from './ports.ts'
@@ -10,6 +11,7 @@ import type { Session } from './session.ts'
 
 /** Redis may be away when a worker starts. */
 const SUBSCRIBE_AGAIN_MS = 5_000
+const NONE: readonly ClaimedJob[] = []
 
 /** Undefined where takes cannot stand. */
 export function hybridHandOvers(hybrid: Hybrid): HandOvers | undefined {
@@ -21,10 +23,10 @@ export function hybridHandOvers(hybrid: Hybrid): HandOvers | undefined {
     listen(worker, onHandOver, onBack) {
       const session = sessions.get(worker)
       if (session === undefined) return Promise.resolve(() => undefined)
-      const onHanded = (handed: Handed): void => void deliver(hybrid, session, handed, onHandOver)
+      const onHanded = (handed: Handed): void => void deliver(hybrid, session, handed, onHandOver, onBack)
       return new Promise((resolve) => {
         const subscribe = (): void => {
-          if (session.isOver || sessions.get(worker) !== session) return
+          if (hybrid.isStopped || session.isOver || sessions.get(worker) !== session) return
           hear(worker, onHanded, onBack).then(resolve, (error: unknown) => {
             runtime.logger.debug(
               { worker, error },
@@ -42,26 +44,29 @@ export function hybridHandOvers(hybrid: Hybrid): HandOvers | undefined {
 async function deliver(
   hybrid: Hybrid,
   session: Session,
-  handed: Handed,
-  onHandOver: (handOver: HandOver) => void,
+  { queue, tag, c, claimNo, texts }: Handed,
+  ear: Ear,
+  onBack: () => void,
 ): Promise<void> {
-  const { queue, tag, c, claimNo, texts } = handed
   const own = session.queues.get(queue)
   // Of an epoch that is over: its rows come back by themselves.
   if (own === undefined || hybrid.view.tag(queue) !== tag) return
   const heard = own.hands.hear(c)
   if (heard === null) return
   if (heard.isMissing) session.suspect(own)
+  const epoch = hybrid.view.row(queue)!.epoch // it has a tag
+  const jobs = isFenced(session, claimNo) ? NONE : await admit(hybrid, session, own, { texts, epoch })
   // A take may have told of this very one before its message came.
   const before = session.answeredNo < claimNo ? session.answeredNo : 0
   session.answeredNo = Math.max(session.answeredNo, claimNo)
-  // The worker has looked since, where this queue could not be asked.
-  if (isFenced(session, claimNo)) return session.suspect(own)
-  const epoch = hybrid.view.row(queue)!.epoch // it has a tag
-  const jobs = await admit(hybrid, session, own, { texts, epoch })
-  if (jobs.length === 0) return
-  if (isFenced(session, claimNo)) dropAll(session, jobs)
-  else onHandOver({ claimNo, before, jobs })
+  if (isFenced(session, claimNo)) {
+    // The worker has looked meanwhile. It may take nothing any more, so what is left in Redis it has to look for again.
+    session.suspect(own)
+    dropAll(session, jobs)
+    onBack()
+  } else if (ear({ claimNo, before, jobs }) === false) {
+    dropAll(session, jobs)
+  }
 }
 
 function isFenced({ fencedClaimNo }: Session, claimNo: number): boolean {

@@ -33,23 +33,25 @@ export class Hands {
     this.#open.push({ stood, isAnswered: false })
   }
 
-  /** What the take after it says. True: what it was answered with is lost. */
-  told(stood: Stood, isAnswered: boolean): boolean {
-    if (!isAnswered) {
-      this.#open = this.#open.filter((one) => one.stood !== stood)
-      return false
-    }
+  /** It does not stand after all: it was refused, or brought something. */
+  fell(c: number): void {
+    this.#open = this.#open.filter(({ stood }) => stood.c !== c)
+  }
+
+  /** What the take after it says. `lost`: a later message was heard, and none of this one. */
+  told(stood: Stood, isAnswered: boolean): 'settled' | 'unheard' | 'lost' {
     const found = this.#open.find((one) => one.stood === stood)
-    if (found === undefined) return false
+    if (!isAnswered) this.fell(stood.c)
+    if (!isAnswered || found === undefined) return 'settled'
     found.isAnswered = true
-    return stood.c < this.#knownC
+    return stood.c < this.#knownC ? 'lost' : 'unheard'
   }
 
   /** Null: it came twice, or was found by a look and goes back. Else whether an earlier one is lost. */
   hear(c: number): { readonly isMissing: boolean } | null {
     if (c <= this.#knownC) return null
     this.#knownC = c
-    this.#open = this.#open.filter(({ stood }) => stood.c !== c)
+    this.fell(c)
     return { isMissing: this.#open.some(({ stood, isAnswered }) => isAnswered && stood.c < c) }
   }
 
@@ -57,5 +59,10 @@ export class Hands {
   looked(c: number): void {
     this.#knownC = Math.max(this.#knownC, c)
     this.#open = this.#open.filter(({ stood }) => stood.c > c)
+  }
+
+  /** The epoch is another: what was handed over in the old one comes back by itself. */
+  forget(): void {
+    this.#open = []
   }
 }

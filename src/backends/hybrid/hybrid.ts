@@ -65,6 +65,7 @@ export class Hybrid {
   readonly memory: Service
   /** How much of its window a lane may fill; less when the memory of Redis runs out. */
   windowShare = 1
+  isStopped = false
   readonly #gateTimers = new Map<Session, Timer>()
   #refreshedMs = -Infinity
   #refreshedAllMs = -Infinity
@@ -205,6 +206,7 @@ export class Hybrid {
   }
 
   stop(): void {
+    this.isStopped = true
     for (const timer of this.#gateTimers.values()) timer.cancel()
     this.#gateTimers.clear()
   }

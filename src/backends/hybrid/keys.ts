@@ -24,7 +24,7 @@ export function bellChannel(prefix: string): string {
  * the claim of that session that stands.
  */
 export function handsName(prefix: string, session: string): string {
-  return `${prefix}:hands:${session}`
+  return `${prefix}:{_workers}:hands:${session}`
 }
 
 /** hash: what became of tokens. Outlives epochs. */

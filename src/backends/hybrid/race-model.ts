@@ -220,7 +220,7 @@ export function take(
   state.sessions.set(session, c)
   if (state.config.paused) {
     state.parked = true
-    if (stands !== undefined) standing.delete(session)
+    if (stands !== undefined) noteStand(request, stands, true, standing)
     return { kind: 'paused', ...answered }
   }
   for (const lane of [0, 1, 2] as const) strip(queue, state, lane)
@@ -255,7 +255,17 @@ function stand(
 ): void {
   const isStanding = isEmptyHanded && stands !== 'no-longer'
   if (isStanding) state.stands = { session, c, claimNo: stands.claimNo, most: stands.most }
-  if (isStanding && stands.isLast) standing.set(session, stands.claimNo)
+  noteStand({ session }, stands, isStanding, standing)
+}
+
+/** With its last take the claim stands, in whatever queues it brought nothing; until then none of this session does. */
+function noteStand(
+  { session }: Pick<TakeRequest, 'session'>,
+  stands: Exclude<TakeRequest['stands'], undefined>,
+  isStanding: boolean,
+  standing: RaceHands['standing'],
+): void {
+  if (isStanding && stands !== 'no-longer' && stands.isLast) standing.set(session, stands.claimNo)
   else standing.delete(session)
 }
 

@@ -78,6 +78,7 @@ export class SessionQueue {
     this.#done = []
     this.#hasForgotten = false
     this.isSuspect = false
+    this.hands.forget()
     return true
   }
 }

@@ -17,6 +17,8 @@ export interface HybridSweepParts {
 
 const OURS = new Set(['state', 'high', 'normal', 'low', 'held', 'counts', 'probe'])
 const EXPIRING = /^(?:job:[0-9a-f-]{36}|counts)$/
+/** For a second and a half. */
+const STANDING = /^hands:/
 const NO_EXPIRY = -1
 const STATUS_KEPT_S = 60 * 60
 
@@ -25,7 +27,8 @@ export function createHybridSweep({ link, prefix, connect }: HybridSweepParts): 
     await connect()
     const step = await scanStep(link, prefix, { cursor, count })
     const parts = step.keys.map((key) => ({ key, ...partsOf(prefix, key) }))
-    const foreign = parts.filter(({ tag, part }) => tag === null || !(OURS.has(part) || EXPIRING.test(part))).length
+    const isOurs = (part: string): boolean => OURS.has(part) || EXPIRING.test(part) || STANDING.test(part)
+    const foreign = parts.filter(({ tag, part }) => tag === null || !isOurs(part)).length
     const expiring = parts.filter(({ tag, part }) => tag !== null && EXPIRING.test(part))
     const ends = await Promise.all(expiring.map(({ key }) => link.command('TTL', key)))
     const lasting = expiring.filter((_, index) => Number(ends[index]) === NO_EXPIRY)

@@ -139,9 +139,9 @@ function capabilitiesOf(isCluster: boolean, beat: BeatOptions): Capabilities {
     atomicAcrossQueues: !isCluster,
     payloadSearch: false,
     // On a Cluster a claim asks several nodes, one after the other.
-    orderedCalls: isCluster ? 1 : 2,
+    orderedCalls: isCluster ? 1 : 3,
     orderedInserts: isCluster ? 1 : 2,
-    settlesApart: 'never',
+    settlesApart: 'backlog',
     threadLiveness: { module: beatModule(), options: beat },
     retention: { finishedMs: DEFAULTS.retentionFinishedRedisMs, failedMs: DEFAULTS.retentionFailedRedisMs },
   }

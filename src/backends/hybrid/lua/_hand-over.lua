@@ -19,7 +19,7 @@ local function marks(standing, count)
 end
 
 local function tell(standing, count)
-  redis.pcall('DEL', standing.hands)
+  redis.pcall('UNLINK', standing.hands)
   change('stands', '')
   change('s:' .. standing.session, standing.number .. '.5')
   local head = table.concat({ ARGV[6], ARGV[1], standing.number, standing.claim }, ' ')

@@ -33,9 +33,17 @@ for at = 1, count, 5000 do
 end
 if isDup then return { 'DUP' } end
 local answered = lastNumber % 1 > 0 and 1 or 0
+-- With its last take the claim stands, in whatever queues it brought nothing; until then none of this session does.
+local function noteStand(stands)
+  if stands and ARGV[9] ~= '0' then
+    redis.pcall('SET', hands, ARGV[7], 'PX', ARGV[9]) -- where that may not be, nothing is handed over
+  elseif hands then
+    redis.pcall('UNLINK', hands)
+  end
+end
 if paused == '1' then
   put(STATE, 's:' .. session, number, 'parked', 1)
-  if hands then redis.pcall('DEL', hands) end
+  noteStand(hands and ARGV[7] ~= '')
   return { 'PAUSED', answered }
 end
 
@@ -193,11 +201,7 @@ if size < wanted and state[3] + state[4] + state[5] == 0 and parked ~= '1' then 
 local stands = hands and size == 0 and ARGV[7] ~= ''
 if stands then change('stands', table.concat({ hands, session, number, ARGV[7], ARGV[8] }, ' ')) end
 put(STATE, unpack(changed))
-if stands and ARGV[9] ~= '0' then
-  redis.pcall('SET', hands, ARGV[7], 'PX', ARGV[9]) -- where that may not be, nothing is handed over
-elseif hands then
-  redis.pcall('DEL', hands)
-end
+noteStand(stands)
 -- A text of its own for each would cost the worker a microsecond per job. All in one cost Redis 1.2 us: beyond its buffer of 8 KiB
 -- Lua copies what it has joined over and over, which happens less when little is joined at a time.
 local reply, LINES = { 'OK', answered }, 16
