@@ -141,7 +141,7 @@ function capabilitiesOf(isCluster: boolean, beat: BeatOptions): Capabilities {
     // On a Cluster a claim asks several nodes, one after the other.
     orderedCalls: isCluster ? 1 : 3,
     orderedInserts: isCluster ? 1 : 2,
-    settlesApart: 'backlog',
+    settlesApart: isCluster ? 'never' : 'backlog',
     threadLiveness: { module: beatModule(), options: beat },
     retention: { finishedMs: DEFAULTS.retentionFinishedRedisMs, failedMs: DEFAULTS.retentionFailedRedisMs },
   }
