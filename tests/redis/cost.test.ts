@@ -44,8 +44,11 @@ async function info(section: string): Promise<string> {
   return String(await server.command('INFO', section))
 }
 
+/** Without the buffers of connections: the server lends each as much as its largest value, and takes it back after two seconds. */
 async function usedMemory(): Promise<number> {
-  return Number(/^used_memory:(\d+)/m.exec(await info('memory'))?.[1])
+  const memory = await info('memory')
+  const bytes = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(memory)?.[1])
+  return bytes('used_memory') - bytes('mem_clients_normal')
 }
 
 /** Calls of each command inside scripts since the last reset. */

@@ -6,6 +6,8 @@ import type { RedisValue } from './link.ts'
 import { contentOf } from './record.ts'
 import type { Whereabouts } from './whereabouts.ts'
 
+const BETWEEN = '\n'
+
 /** Nothing concerns it but its queue: no gate, no key, no batch, no later moment. */
 export function isPlain(job: NewJob): boolean {
   return (
@@ -40,14 +42,19 @@ export function plainArgs(jobs: readonly NewJob[]): PlainInsert {
   for (const [queue, indexes] of byQueue) {
     const header = commonHeader(jobs, indexes)
     args.push(queue, indexes.length, bytesOf(indexes.map((index) => jobs[index]!.id)), header)
-    for (const index of indexes) {
-      const job = jobs[index]!
-      if (header === '') args.push(headerOf(job))
-      args.push(contentOf(job))
-      positions.push(index)
-    }
+    const contents = indexes.map((index) => contentOf(jobs[index]!))
+    if (header === '') for (const [at, index] of indexes.entries()) args.push(headerOf(jobs[index]!), contents[at]!)
+    else pushContents(args, contents)
+    for (const index of indexes) positions.push(index)
   }
   return { args, positions }
+}
+
+/** In one text where none of them has a line break: a value of its own costs this process and the server a microsecond. */
+function pushContents(args: RedisValue[], contents: readonly string[]): void {
+  const areLines = contents.length > 1 && !contents.some((content) => content.includes(BETWEEN))
+  if (areLines) args.push(1, contents.join(BETWEEN))
+  else args.push(contents.length, ...contents)
 }
 
 function headerOf({ priority, maxAttempts }: NewJob): string {

@@ -23,7 +23,7 @@ if ARGV[2] == 'plain' and ARGV[3] == '1' and ARGV[5] == '1' then
         local lease_text = string.format('%.0f', lease)
         priority = priority == '-' and config[1] or priority
         attempts = attempts == '-' and config[2] or attempts
-        local body = now_ms .. ' ' .. priority .. ' ' .. attempts .. ' ' .. ARGV[8]
+        local body = now_ms .. ' ' .. priority .. ' ' .. attempts .. ' ' .. ARGV[9]
         redis.call('HSET', base .. 'jobs', id, body)
         redis.call('RPUSH', base .. 'all', id)
         redis.call('HSET', base .. 'running', id, string.format('%016.0f', lease) .. ' ' .. worker .. ' ' .. now_ms)

@@ -14,11 +14,11 @@ local function resolve(header, queue)
   }
 end
 
--- `section`: queue, n, ids as bytes, headers by their text, the header that all have or nil, where their values begin.
--- Answers header and content of a job.
+-- `section`: queue, n, ids as bytes, the header that all have and their contents; or headers by their text, and where their
+-- values begin. Answers header and content of a job.
 local function job_at(section, i)
   if section.header then
-    return section.header, ARGV[section.from + i]
+    return section.header, section.contents[i]
   end
   local at = section.from + 2 * i
   local text = ARGV[at - 1]
@@ -41,9 +41,35 @@ local function insert_gated(section, known, position)
   end
 end
 
+local function is_new(found, n)
+  for i = 1, n do
+    if found[i] then
+      return false
+    end
+  end
+  return true
+end
+
+-- All are new and go to one lane.
+local function insert_alike(section)
+  local name, bytes, contents, text, fields = section.queue.name, section.bytes, section.contents, section.header.text, {}
+  for i = 1, section.n do
+    fields[2 * i - 1] = bytes[i]
+    fields[2 * i] = text .. contents[i]
+  end
+  calls.each('HSET', keys.queue(name, 'jobs'), fields)
+  calls.each('RPUSH', keys.queue(name, 'all'), bytes)
+  calls.each('RPUSH', keys.queue(name, section.header.lane), bytes)
+  queues.count(name, 'queued', section.n)
+  rings.ring_ready(name)
+end
+
 local function insert_ready(section, known, position)
   local name, bytes, fields, all, lanes = section.queue.name, section.bytes, {}, {}, {}
   local found = calls.fields(keys.queue(name, 'jobs'), bytes)
+  if section.header and is_new(found, section.n) then
+    return insert_alike(section)
+  end
   for i = 1, section.n do
     if found[i] then
       known[#known + 1] = position + i
@@ -69,14 +95,32 @@ local function insert_ready(section, known, position)
   rings.ring_ready(name)
 end
 
+-- In one text where none of them has a line break: a value of its own costs more than to split it off.
+local function read_contents(n)
+  local count, contents = args.number(), {}
+  if count == n then
+    for i = 1, n do
+      contents[i] = args.next()
+    end
+    return contents
+  end
+  for content in string.gmatch(args.next(), '[^\n]+') do
+    contents[#contents + 1] = content
+  end
+  return contents
+end
+
 function plain.section(known, position)
   local queue, n, bytes, header = queues.ensure(args.next()), args.number(), args.next(), args.next()
   local section = { queue = queue, n = n, bytes = {}, headers = {}, from = args.at }
-  section.header = header ~= '' and resolve(header, queue) or nil
+  if header ~= '' then
+    section.header, section.contents = resolve(header, queue), read_contents(n)
+  else
+    args.at = args.at + 2 * n
+  end
   for i = 1, n do
     section.bytes[i] = string.sub(bytes, i * 16 - 15, i * 16)
   end
-  args.at = args.at + (section.header and n or 2 * n)
   if queue.gated then
     insert_gated(section, known, position)
   else

@@ -1,6 +1,7 @@
 -- jobs.insert. Refines memory/insert.ts; the quick way is for jobs that no gate concerns, in queues without limits.
 --   values: 'plain', number of sections, each: queue, n, ids as 16 bytes each in one text, a header that all have or
---           nothing, then n times: header unless all have the same, content. A header is "priority attempts", - for the default
+--           nothing. With one: the number of texts that follow, n contents or 1 with a content a line; without: n times header
+--           and content. A header is "priority attempts", - for the default
 --   reply:  positions (from 1) of those that were there already
 --   values: 'any', n, then n times: id, content, extras as JSON
 --   reply:  0, then outcome and id of each; or 1 and the refusal
