@@ -10,8 +10,8 @@ const BULK_BYTES_MAX = 8 * 2 ** 20
 /**
  * Adds jobs while nobody works, and makes sure that the store will tell when they are done. Who measures analyses the
  * tables then, as autovacuum does within a minute of use: without, Graphile Worker pays twice the processor time of the
- * server for a job, which is true of a database that is seconds old and of no other. For the same reason a rewrite of the
- * log of Redis, set off by so many jobs at once, is over when this resolves.
+ * server for a job, which is true of a database that is seconds old and of no other. For the same reason Redis has just
+ * written its log anew when this resolves: whether what came before had filled it to the brim was luck, and took a third off a rate.
  */
 export async function fill(stage: Stage, jobs: number): Promise<void> {
   await fillWithin(stage, jobs, Infinity)
@@ -31,7 +31,7 @@ export async function fillWithin(stage: Stage, jobs: number, withinMs: number): 
   }
   const added = (await system.unfinished()) - before
   if (added !== sent) throw new Error(`the store says that ${added} jobs are new, not the ${sent} that were added`)
-  await redis?.settle()
+  await redis?.rewriteLog()
   return added
 }
 

@@ -3,7 +3,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import type { ServerAddress } from './database.ts'
-import { callsIn, infoField, isRewriting } from './redis-info.ts'
+import { callsIn, infoField } from './redis-info.ts'
+import { rewriteLog } from './redis-log.ts'
 import { serverCpuUs } from './server-cpu.ts'
 import type { OpenSystem } from './system.ts'
 
@@ -13,8 +14,6 @@ const QUIET_MAX_MS = 30_000
 const QUIET_POLL_MS = 100
 /** Buffers of the question itself, and of clients that say they are alive. */
 const NOISE_BYTES = 64 * 1024
-const SETTLE_MAX_MS = 60_000
-const SETTLE_POLL_MS = 20
 const CALIBRATIONS = 3
 
 let opened = 0
@@ -71,13 +70,12 @@ export class RedisDatabase {
     }
   }
 
-  /** Resolves when the server is not writing its log anew. */
-  async settle(): Promise<void> {
-    const deadlineMs = performance.now() + SETTLE_MAX_MS
-    while (isRewriting(await this.#info('persistence'))) {
-      if (performance.now() > deadlineMs) throw new Error('Redis does not finish rewriting its log')
-      await pause(SETTLE_POLL_MS)
-    }
+  /** So that it does not grow to the size at which Redis does so by itself while the clocks run. */
+  async rewriteLog(): Promise<void> {
+    await rewriteLog((...command) => {
+      this.#own += 1
+      return this.#client.call(...command)
+    })
   }
 
   /** Memory in use, after the buffers of the clients have been given back. */

@@ -1,13 +1,9 @@
 // The Redis servers of a benchmark, one per variant: as the tests start them, on loopback, each with a directory of
 // its own and the default configuration but for what `notes` says. They are gone at the end.
-import { setTimeout as pause } from 'node:timers/promises'
 import { startRedis } from '../tests/support/redis-server.ts'
-import type { RedisProcess } from '../tests/support/redis-server.ts'
 import type { RedisVariant } from './backends.ts'
-import { infoField, isRewriting } from './redis-info.ts'
-
-const REWRITE_MAX_MS = 60_000
-const REWRITE_POLL_MS = 20
+import { infoField } from './redis-info.ts'
+import { rewriteLog } from './redis-log.ts'
 
 export interface BenchRedis {
   readonly url: string
@@ -33,23 +29,9 @@ export async function startBenchRedis(variant: RedisVariant): Promise<BenchRedis
     async clean() {
       await server.command('FLUSHALL', 'SYNC')
       await server.command('SCRIPT', 'FLUSH', 'SYNC')
-      if (isLogged) await rewriteLog(server)
+      // Otherwise the log of one system would grow to the size at which Redis rewrites it while another is measured.
+      await rewriteLog((...command) => server.command(...command))
     },
     stop: () => server.stop(),
   }
-}
-
-/** Otherwise the log of one system would grow to the size at which Redis rewrites it while another is measured. */
-async function rewriteLog(server: RedisProcess): Promise<void> {
-  const deadlineMs = performance.now() + REWRITE_MAX_MS
-  const untilDone = async (): Promise<void> => {
-    while (isRewriting(String(await server.command('INFO', 'persistence')))) {
-      if (performance.now() > deadlineMs) throw new Error('Redis does not finish rewriting its log')
-      await pause(REWRITE_POLL_MS)
-    }
-  }
-  // One that Redis began by itself is refused a second.
-  await untilDone()
-  await server.command('BGREWRITEAOF')
-  await untilDone()
 }
