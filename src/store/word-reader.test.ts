@@ -17,7 +17,9 @@ describe('a line of words', () => {
   test('may end with a word or a number', () => {
     const words = new WordReader('1 last')
     expect(words.number()).toBe(1)
+    expect(words.isOver).toBe(false)
     expect(words.word()).toBe('last')
+    expect(words.isOver).toBe(true)
     expect(() => words.word()).toThrow('fewer words')
     expect(() => words.number()).toThrow('is none')
   })

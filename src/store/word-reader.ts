@@ -18,6 +18,10 @@ export class WordReader {
     return this.#at
   }
 
+  get isOver(): boolean {
+    return this.#at >= this.#text.length
+  }
+
   /** A whole number, at most 2^53. Throws where the next word is none. */
   number(): number {
     const text = this.#text

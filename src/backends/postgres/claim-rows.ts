@@ -43,6 +43,8 @@ interface Extra {
 }
 
 const ID_CHARS = 36
+/** Priority, attempts and crashes are 16 bits each of one word. */
+const WORD_PART = 65_536
 const NO_TAGS: readonly string[] = []
 const NO_PARENTS: readonly JobId[] = []
 const NO_EXTRA: Extra = { tags: null, meta: null, batch: null, group: null, limitKey: null, parents: null }
@@ -77,13 +79,11 @@ function parseJob(
   const lease = words.number() as LeaseNumber // minted by millrace.lease_seq
   const [position, , , , , hasRate, hasKeyRate] = byId.get(words.number())!
   const seq = words.number()
-  const priority = words.number()
-  const attemptCount = words.number()
-  const crashCount = words.number()
+  const counts = words.number()
   const maxAttempts = words.number()
   const timeoutMs = words.number()
   const enqueuedAtMs = words.number()
-  const runAtMs = words.number()
+  const runAtMs = words.isOver ? enqueuedAtMs : words.number()
   return {
     queueIndex: position - 1,
     seq,
@@ -93,9 +93,9 @@ function parseJob(
       queue: queues[position - 1] ?? '',
       name,
       payload,
-      priority,
-      attemptCount,
-      crashCount,
+      priority: counts % WORD_PART,
+      attemptCount: Math.floor(counts / WORD_PART) % WORD_PART,
+      crashCount: Math.floor(counts / WORD_PART ** 2),
       maxAttempts,
       timeoutMs,
       enqueuedAtMs,

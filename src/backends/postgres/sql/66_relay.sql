@@ -51,8 +51,10 @@ begin
            case when n.hooks & 32 <> 0 and millrace.frees_at_start(n.id) then n.hooks & ~32 else n.hooks end
     from taken n
   )
-  select concat_ws(' ', n.id, n.lease, n.queue_id, n.seq, n.priority, n.attempts, n.crashes, b.max_attempts, b.timeout_ms,
-           round(date_part('epoch', b.enqueued_at) * 1000)::bigint, round(date_part('epoch', n.run_at) * 1000)::bigint),
+  -- Words as in 60_claim.sql.
+  select concat_ws(' ', n.id, n.lease, n.queue_id, n.seq, n.priority + n.attempts * 65536::bigint + n.crashes * 4294967296, b.max_attempts, b.timeout_ms,
+           round(date_part('epoch', b.enqueued_at) * 1000)::bigint,
+           case when n.run_at <> b.enqueued_at then round(date_part('epoch', n.run_at) * 1000)::bigint end),
          -- One that is stored as it is needs no counting, which takes longer than reading it.
          b.name, case when (pg_column_size(b.payload) <= payload_max and pg_column_compression(b.payload) is null) or length(b.payload::text) <= payload_max
            then b.payload end,
