@@ -10,8 +10,7 @@ const BULK_BYTES_MAX = 8 * 2 ** 20
 /**
  * Adds jobs while nobody works, and makes sure that the store will tell when they are done. Who measures analyses the
  * tables then, as autovacuum does within a minute of use: without, Graphile Worker pays twice the processor time of the
- * server for a job, which is true of a database that is seconds old and of no other. For the same reason Redis has just
- * written its log anew when this resolves: whether what came before had filled it to the brim was luck, and took a third off a rate.
+ * server for a job, which is true of a database that is seconds old and of no other.
  */
 export async function fill(stage: Stage, jobs: number): Promise<void> {
   await fillWithin(stage, jobs, Infinity)
@@ -19,7 +18,7 @@ export async function fill(stage: Stage, jobs: number): Promise<void> {
 
 /** The same, but begins no further call when the time is over. Answers how many were added. */
 export async function fillWithin(stage: Stage, jobs: number, withinMs: number): Promise<number> {
-  const { system, redis } = stage
+  const { system } = stage
   const before = await system.unfinished()
   const bulk = Math.min(BULK_MAX, Math.floor(BULK_BYTES_MAX / stage.payload(0).body.length))
   const untilMs = nowMs() + withinMs
@@ -31,7 +30,6 @@ export async function fillWithin(stage: Stage, jobs: number, withinMs: number): 
   }
   const added = (await system.unfinished()) - before
   if (added !== sent) throw new Error(`the store says that ${added} jobs are new, not the ${sent} that were added`)
-  await redis?.rewriteLog()
   return added
 }
 

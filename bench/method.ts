@@ -11,9 +11,9 @@ export const METHOD: readonly string[] = [
     '(four rounds at most), so that nothing is new; ' +
     'where latency is measured 500 jobs, and in held-transaction the rounds before the last are the warm-up.',
   'Before a backlog is worked off its tables are analysed, as autovacuum would do (not in drain-100-fresh, which differs in ' +
-    'nothing else), and Redis writes its log anew: otherwise it would do so while the clocks run wherever warm-up and backlog ' +
-    'had filled the log, which is luck. None of the systems pays for that rewrite; that of Millrace would be the longest, since it ' +
-    'keeps finished jobs and the peers are told to remove theirs.',
+    'nothing else). Redis writes its log anew between measurements and never by itself: that took a third off a rate where it fell ' +
+    'into one, which was luck. So none of the systems pays for it; Millrace would pay most, since it keeps finished jobs and the ' +
+    'peers are told to remove theirs.',
   'A job counts as finished when the store says so. On the hybrid a run fails when its backlog did not go to Redis; where there ' +
     'is none before the clocks start (latency, produce-consume) and in held-transaction, nobody looks.',
   'Where 1 ms is added to a round trip, a proxy in a process of its own holds back what the system sends, not the answers. It ' +

@@ -4,7 +4,6 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import type { ServerAddress } from './database.ts'
 import { callsIn, infoField } from './redis-info.ts'
-import { rewriteLog } from './redis-log.ts'
 import { serverCpuUs } from './server-cpu.ts'
 import type { OpenSystem } from './system.ts'
 
@@ -68,14 +67,6 @@ export class RedisDatabase {
         return system.unfinished()
       },
     }
-  }
-
-  /** So that it does not grow to the size at which Redis does so by itself while the clocks run. */
-  async rewriteLog(): Promise<void> {
-    await rewriteLog((...command) => {
-      this.#own += 1
-      return this.#client.call(...command)
-    })
   }
 
   /** Memory in use, after the buffers of the clients have been given back. */

@@ -7,6 +7,7 @@ import type { Transition } from '../../src/core/transition.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { createIdSource } from '../../src/runtime/runtime.ts'
 import type { Backend } from '../../src/store/ports.ts'
+import { eventually, queueSettings } from '../conformance/world.ts'
 import { startRedis } from '../support/redis-server.ts'
 import type { RedisProcess } from '../support/redis-server.ts'
 
@@ -52,7 +53,7 @@ async function usedMemory(): Promise<number> {
 }
 
 /** Calls of each command inside scripts since the last reset. */
-async function commandCalls(): Promise<ReadonlyMap<string, number>> {
+async function commandCalls(): Promise<Map<string, number>> {
   const lines = [...(await info('commandstats')).matchAll(/^cmdstat_(\w+):calls=(\d+)/gm)]
   return new Map(lines.map(([, name = '', calls]) => [name, Number(calls)]))
 }
@@ -93,5 +94,29 @@ describe('costs', () => {
     await backend.jobs.insert(newJobs(1_000))
     const calls = [...(await commandCalls())].filter(([name]) => !['info', 'config', 'evalsha'].includes(name))
     expect(calls.reduce((sum, [, count]) => sum + count, 0)).toBeLessThanOrEqual(12)
+  })
+
+  test('one plain job for a worker that is idle is handed over in 15 commands, and is in no lane on the way', async () => {
+    const worker = newId() as WorkerId // minted here, as the worker does
+    const heard: unknown[] = []
+    await backend.queues.ensure([queueSettings('idle')])
+    await backend.workers.register({ id: worker, host: 'h', pid: 1, queues: ['idle'], concurrency: 100 })
+    await backend.handOvers!.listen(
+      worker,
+      (handOver) => void heard.push(handOver),
+      () => undefined,
+    )
+    const claim = { worker, queues: ['idle'], limit: 100, stands: true }
+    // The script is there with the first.
+    for (const claimNo of [1, 2]) {
+      expect((await backend.jobs.claim({ ...claim, claimNo })).jobs).toEqual([])
+      await server.command('CONFIG', 'RESETSTAT')
+      await backend.jobs.insert([{ ...newJobs(1)[0]!, queue: 'idle' }])
+      await eventually(() => heard.length === claimNo, 'the job')
+    }
+    const calls = await commandCalls()
+    for (const own of ['evalsha', 'config', 'info']) calls.delete(own)
+    expect([...calls.values()].reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(15)
+    expect([...calls.keys()]).not.toContain('lpop')
   })
 })

@@ -1,4 +1,5 @@
 // The quickest way of insert leaves exactly what the usual one leaves, and tells the same: one plain job for a claim that stands.
+// That it is taken at all, cost.test.ts counts.
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { JobId, NewJob, WorkerId } from '../../src/core/job.ts'

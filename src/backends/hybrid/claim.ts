@@ -209,8 +209,9 @@ async function take(hybrid: Hybrid, session: Session, own: SessionQueue, ask: As
     // Neither was forgotten then: Redis looks at these first.
     const isKept = reply === undefined ? hybrid.view.tag(name) === tag : reply.kind === 'dead'
     if (isKept) own.keepDone(done)
-    if (reply === undefined) own.hands.fell(request.c)
-    else told(session, own, request, before, reply)
+    if (reply !== undefined) told(session, own, request, before, reply)
+    // Refused: nobody is told any more whether the one before it was answered.
+    else if (!own.hands.refused(request.c)) session.suspect(own)
     return reply
   } catch {
     own.keepDone(done)
@@ -242,7 +243,7 @@ function told(
   if (reply.kind !== 'taken' && reply.kind !== 'paused') return
   if (stands === 'no-longer') session.mayStand = false
   if (before === undefined) return
-  const fate = own.hands.told(before, reply.answered ?? false)
+  const fate = own.hands.told(before, reply.answered ?? false, session.heardNo)
   if (fate === 'settled') return
   // What is not heard of it in time the worker looks for, unless it has looked already and could not ask this queue.
   session.answeredNo = Math.max(session.answeredNo, before.claimNo)

@@ -144,12 +144,13 @@ async function tokensOf(hybrid: Hybrid, session: Session): Promise<readonly Leas
   const refs: LeaseRef[] = []
   for (const own of session.queues.values()) {
     const tag = hybrid.view.tag(own.name)
-    if (tag === null || hybrid.watch.isOpen(own.name) || own.c === 0) {
+    const mayAsk = !hybrid.watch.isOpen(own.name) && own.c > 0
+    const fields = tag !== null && mayAsk ? await heldFields(hybrid, session, own, tag) : undefined
+    if (fields === undefined) {
       if (!own.hands.isKnown) session.suspect(own)
       continue
     }
-    const fields = await heldFields(hybrid, session, own, tag)
-    const held = own.notDone(fields ?? []).map(refOf)
+    const held = own.notDone(fields).map(refOf)
     // Handed over unheard, and given back by who asks; then Redis has to forget them.
     if (held.some(({ lease }) => !session.inFlight.has(lease))) session.suspect(own)
     refs.push(...held)

@@ -54,6 +54,7 @@ async function deliver(
   const heard = own.hands.hear(c)
   if (heard === null) return
   if (heard.isMissing) session.suspect(own)
+  session.heardNo = Math.max(session.heardNo, claimNo)
   const epoch = hybrid.view.row(queue)!.epoch // it has a tag
   const jobs = isFenced(session, claimNo) ? NONE : await admit(hybrid, session, own, { texts, epoch })
   // A take may have told of this very one before its message came.

@@ -33,18 +33,27 @@ export class Hands {
     this.#open.push({ stood, isAnswered: false })
   }
 
-  /** It does not stand after all: it was refused, or brought something. */
+  /** It does not stand after all: it brought something. */
   fell(c: number): void {
     this.#open = this.#open.filter(({ stood }) => stood.c !== c)
   }
 
-  /** What the take after it says. `lost`: a later message was heard, and none of this one. */
-  told(stood: Stood, isAnswered: boolean): 'settled' | 'unheard' | 'lost' {
+  /** It was refused. False: one before it may have been answered unheard, and only the take after that is told. */
+  refused(c: number): boolean {
+    this.fell(c)
+    return this.isKnown
+  }
+
+  /**
+   * What the take after it says. `lost`: a later message was heard, and none of this one. That may have been of another queue:
+   * `heardNo` is the last claim that was heard of in any.
+   */
+  told(stood: Stood, isAnswered: boolean, heardNo: number): 'settled' | 'unheard' | 'lost' {
     const found = this.#open.find((one) => one.stood === stood)
     if (!isAnswered) this.fell(stood.c)
     if (!isAnswered || found === undefined) return 'settled'
     found.isAnswered = true
-    return stood.c < this.#knownC ? 'lost' : 'unheard'
+    return stood.c < this.#knownC || stood.claimNo < heardNo ? 'lost' : 'unheard'
   }
 
   /** Null: it came twice, or was found by a look and goes back. Else whether an earlier one is lost. */

@@ -102,6 +102,8 @@ export class Session {
   lastClaimNo = 0
   /** Of the last claim that a push has answered, as far as it is known. */
   answeredNo = 0
+  /** Of the last claim whose hand-over was heard. */
+  heardNo = 0
   /** A claim may stand in Redis. */
   mayStand = false
   /** Claims up to this number hand out nothing any more. */

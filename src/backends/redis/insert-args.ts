@@ -7,6 +7,8 @@ import { contentOf } from './record.ts'
 import type { Whereabouts } from './whereabouts.ts'
 
 const BETWEEN = '\n'
+/** Characters: Redis closes a connection that sends it a value of half a gigabyte, and nothing is gained with long contents. */
+const LINES_MAX = 4 * 2 ** 20
 
 /** Nothing concerns it but its queue: no gate, no key, no batch, no later moment. */
 export function isPlain(job: NewJob): boolean {
@@ -50,9 +52,10 @@ export function plainArgs(jobs: readonly NewJob[]): PlainInsert {
   return { args, positions }
 }
 
-/** In one text where none of them has a line break: a value of its own costs this process and the server a microsecond. */
+/** In one text where they are short and none of them has a line break: a value of its own costs this process and the server a microsecond. */
 function pushContents(args: RedisValue[], contents: readonly string[]): void {
-  const areLines = contents.length > 1 && !contents.some((content) => content.includes(BETWEEN))
+  const length = contents.reduce((sum, content) => sum + content.length, 0)
+  const areLines = contents.length > 1 && length <= LINES_MAX && !contents.some((content) => content.includes(BETWEEN))
   if (areLines) args.push(1, contents.join(BETWEEN))
   else args.push(contents.length, ...contents)
 }

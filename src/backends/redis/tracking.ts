@@ -6,7 +6,7 @@ import { scanStep } from './scan.ts'
 import { prepared, scriptOf } from './store.ts'
 import type { RedisStore } from './store.ts'
 
-const JOB = /^job:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?::attempts|:logs)?$/
+const JOB = /^job:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(:attempts|:logs)?$/
 const UNIQUE = /^unique:([^]+)$/
 const WORKER = /^(?:commands|cancels):([^]+)$/
 
@@ -22,12 +22,14 @@ export function createSweep(store: RedisStore): Sweepable['sweepTracking'] {
     const workers = new Set<string>()
     for (const key of step.keys) {
       const { tag, part } = partsOf(keys.prefix, key)
-      const [id, unique] = [JOB.exec(part)?.[1], UNIQUE.exec(part)?.[1]]
+      const [[, id, suffix = ''] = [], unique] = [JOB.exec(part) ?? [], UNIQUE.exec(part)?.[1]]
       if (tag === '_workers') add(workers, WORKER.exec(part)?.[1])
       else if (tag !== null && !tag.startsWith('_') && (id ?? unique) !== undefined) {
         const named = queues.get(tag) ?? new Map<string, readonly [string, string]>()
-        // The three keys of a job are one question.
-        named.set(id === undefined ? part : `job:${id}`, id === undefined ? ['unique', unique ?? ''] : ['job', id])
+        // The three keys of a job go together, and are one question; each counts for itself where it may come in another step.
+        const of = isDryRun ? suffix : ''
+        if (id === undefined) named.set(part, ['unique', unique ?? ''])
+        else named.set(`job:${id}${of}`, [`job${of}`, id])
         queues.set(tag, named)
       }
     }

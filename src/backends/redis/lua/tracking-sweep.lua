@@ -1,7 +1,7 @@
 -- Takes away what belongs to no job of this queue. A job is there while it has a body or runs; both are asked for in the same
 -- atom, and whatever makes a job writes its body first, so nothing of a live job is ever touched.
--- ARGV: prefix, queue, dry run (0, 1), then kind and name of each: `job` and an id, or `unique` and a key.
--- Answers how many keys were dead.
+-- ARGV: prefix, queue, dry run (0, 1), then kind and name of each: `job` and an id, or `unique` and a key. In a dry run a job comes once
+-- for each of its keys, as `job`, `job:attempts`, `job:logs`: nothing goes with the first that is seen. Answers how many keys were dead.
 --@include _go-on
 --@include _keys
 --@include _ids
@@ -18,9 +18,11 @@ end
 
 for at = 4, #ARGV, 2 do
   local kind, name = ARGV[at], ARGV[at + 1]
-  if kind == 'job' then
+  if kind ~= 'unique' then
     local key = keys.job(queue, name)
-    if not is_there(name) then
+    if is_dry and not is_there(name) then
+      take(key .. string.sub(kind, 4))
+    elseif not is_there(name) then
       take(key, key .. ':attempts', key .. ':logs')
     end
   else
