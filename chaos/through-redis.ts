@@ -7,6 +7,9 @@ import type { Stage } from './stage.ts'
 import type { Place } from './system.ts'
 import { QUEUE } from './systems/millrace.ts'
 
+/** Where a queue was taken from Redis often, Redis has to answer for half a minute before tokens flow again (hybrid/times.ts). */
+const FLOWS_MAX_MS = 45_000
+
 /** What the hybrid keeps of a queue: its state, three lanes of tokens, and who has which. */
 export const partKey = (queue: string, part: 'state' | 'high' | 'normal' | 'low' | 'held'): string =>
   `millrace:{${queue}}:${part}`
@@ -26,7 +29,7 @@ export async function flowsThroughRedis({ place, workers }: Stage): Promise<void
       Object.entries(await held()).some(
         ([field, holder]) => holder.includes('/') && Number(field.split(':')[1]) > Number(row!.mark),
       )
-    await until(isTaken, 'a new token in the hands of a worker')
+    await until(isTaken, 'a new token in the hands of a worker', { limitMs: FLOWS_MAX_MS })
   } finally {
     client.disconnect()
   }
