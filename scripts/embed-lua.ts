@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { literal } from './embed-sql.ts'
 
 const WIDTH = 120
+const SHORT_NAME = 4
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
@@ -47,10 +48,10 @@ function isNoise(line: string): boolean {
   return /^\s*(--.*)?$/.test(line)
 }
 
-/** As the formatter would: it breaks a line that is too long. */
+/** As the formatter would: it breaks a line that is too long, where that moves the text to the left by enough. */
 function entry(name: string, text: string): string {
   const line = `  ${name}: ${text},\n`
-  return line.length <= WIDTH ? line : `  ${name}:\n    ${text},\n`
+  return line.length <= WIDTH || name.length <= SHORT_NAME ? line : `  ${name}:\n    ${text},\n`
 }
 
 function key(name: string): string {

@@ -22,7 +22,8 @@ export function createSweep(store: RedisStore): Sweepable['sweepTracking'] {
     const workers = new Set<string>()
     for (const key of step.keys) {
       const { tag, part } = partsOf(keys.prefix, key)
-      const [[, id, suffix = ''] = [], unique] = [JOB.exec(part) ?? [], UNIQUE.exec(part)?.[1]]
+      const [, id, suffix = ''] = JOB.exec(part) ?? []
+      const unique = UNIQUE.exec(part)?.[1]
       if (tag === '_workers') add(workers, WORKER.exec(part)?.[1])
       else if (tag !== null && !tag.startsWith('_') && (id ?? unique) !== undefined) {
         const named = queues.get(tag) ?? new Map<string, readonly [string, string]>()
