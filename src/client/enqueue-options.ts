@@ -80,17 +80,12 @@ const OPTIONS = [
   'id',
 ] as const satisfies readonly (keyof EnqueueOptions)[]
 
-const NOTHING: CheckedOptions = {}
+export const NO_OPTIONS: CheckedOptions = {}
 
 type Encode = (meta: object) => JsonText
 
 /** `encode` is how meta becomes text, for a caller who guards it. */
-export function checkEnqueueOptions(
-  options: EnqueueOptions | undefined,
-  nowMs: number,
-  encode?: Encode,
-): CheckedOptions {
-  if (options === undefined) return NOTHING
+export function checkEnqueueOptions(options: EnqueueOptions, nowMs: number, encode?: Encode): CheckedOptions {
   checkKnownOptions(options, OPTIONS, 'enqueue options')
   const { priority, attempts, timeout, tags, meta, unique, group, limitKey, id } = options
   return {
@@ -168,7 +163,7 @@ function checkPolicy(policy: unknown): ParentFailurePolicy {
 function checkTies(options: EnqueueOptions): Pick<CheckedOptions, 'batch' | 'dependsOn' | 'connections'> {
   const { batch, after, onParentFailure } = options
   if (onParentFailure !== undefined) checkPolicy(onParentFailure)
-  if (batch === undefined && after === undefined) return NOTHING
+  if (batch === undefined && after === undefined) return NO_OPTIONS
   const connections: string[] = []
   if (typeof batch === 'object' && typeof batch?.connection === 'string') connections.push(batch.connection)
   const batchId = batch === undefined ? undefined : checkBatchId(typeof batch === 'object' ? batch?.id : batch, 'batch')

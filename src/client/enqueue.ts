@@ -100,32 +100,35 @@ export function createEnqueuer(parts: EnqueuerParts): Enqueuer {
     async many(lines, what = 'one bulk call') {
       if (!Array.isArray(lines)) throw invalidOption('enqueueMany()', lines, 'an array of [job, input, options?]')
       checkBulkSize(lines.length)
-      const calls = lines.map((line, index) => naming(index, () => resolveLine(registry, line)))
-      const write = async (list: readonly (readonly [EnqueueCall, number])[]): Promise<readonly EnqueueReply[]> => {
-        const prepared = list.map(([call, index]) =>
-          naming(index, () => parts.prepare(call.job, call.input, call.options, calls[index]?.extras)),
-        )
-        return insertMany(await allThere(prepared), what)
-      }
-      const list = calls.map(({ call }) => call)
+      const jobs = lines.map((line, index) => naming(index, () => jobOf(registry, line)))
+      const prepareLine = (index: number, job: AnyJob, input: unknown, options: EnqueueOptions | undefined) =>
+        naming(index, () => parts.prepare(job, input, options, lines[index]![3]))
+      const write = async (prepared: readonly (Prepared | Promise<Prepared>)[]): Promise<readonly EnqueueReply[]> =>
+        insertMany(await allThere(prepared), what)
       const replies =
         middleware.length === 0
-          ? await write(list.map((call, index) => [call, index]))
-          : await passAll(middleware, list, write)
-      return replies.map((reply, index) => handleOf(list[index]!.job, reply))
+          ? await write(
+              lines.map(([, input, options], index) => prepareLine(index, jobs[index]!, input, options ?? undefined)),
+            )
+          : await passAll(middleware, callsOf(lines, jobs), async (arrived) =>
+              write(arrived.map(([{ job, input, options }, index]) => prepareLine(index, job, input, options))),
+            )
+      return replies.map((reply, index) => handleOf(jobs[index]!, reply))
     },
     makeQueue: ({ connection, job }) => inserterOf(connection).makeQueues([job]),
     prepare: async (named, input, options, extras) => parts.prepare(registry.resolve(named), input, options, extras),
   }
 }
 
-function resolveLine(
-  registry: Registry,
-  line: BulkLine,
-): { readonly call: EnqueueCall; readonly extras: Extras | undefined } {
+function jobOf(registry: Registry, line: BulkLine): AnyJob {
   if (!Array.isArray(line)) throw invalidOption('a line of a bulk call', line, '[job, input, options?]')
-  const [named, input, options, extras]: BulkLine = line
-  return { call: { job: registry.resolve(named), input, options: options ?? {} }, extras }
+  const [named]: BulkLine = line
+  return registry.resolve(named)
+}
+
+/** As middleware sees them. */
+function callsOf(lines: readonly BulkLine[], jobs: readonly AnyJob[]): readonly EnqueueCall[] {
+  return lines.map(([, input, options], index) => ({ job: jobs[index]!, input, options: options ?? {} }))
 }
 
 /** One inserter per connection: each has its own line of waiting calls. */

@@ -13,7 +13,7 @@ import { contentKey } from '../core/unique.ts'
 import type { UniqueHold } from '../core/unique.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Connections } from './connections.ts'
-import { META_LIMIT, checkEnqueueOptions } from './enqueue-options.ts'
+import { META_LIMIT, NO_OPTIONS, checkEnqueueOptions } from './enqueue-options.ts'
 import type { CheckedOptions, EnqueueOptions } from './enqueue-options.ts'
 import { checkUniqueTerms } from './unique-terms.ts'
 
@@ -31,6 +31,8 @@ export interface Extras {
   readonly dependsOn?: NewJob['dependsOn']
   readonly id?: JobId
 }
+
+const NO_EXTRAS: Extras = {}
 
 export interface PrepareParts {
   readonly runtime: Runtime
@@ -63,8 +65,11 @@ export function createPrepare({ runtime, connections, secrets }: PrepareParts): 
     return text
   }
 
-  return (definition, input, options, extras = {}) => {
-    const checked = checkEnqueueOptions(options, runtime.clock.nowMs(), (meta) => encode(definition, 'meta', meta))
+  return (definition, input, options, extras = NO_EXTRAS) => {
+    const checked =
+      options === undefined
+        ? NO_OPTIONS
+        : checkEnqueueOptions(options, runtime.clock.nowMs(), (meta) => encode(definition, 'meta', meta))
     const own = connections.ofJob(definition)
     const connection =
       checked.connections === undefined
@@ -103,31 +108,32 @@ function newJob(
   const limitKey = checked.limitKey ?? keyFrom(definition.limitKey, input, 'limitKey')
   const unique = uniqueHold(definition, input, payload, checked.unique)
   const dependsOn = dependencies(checked.dependsOn, extras.dependsOn)
-  return {
-    id,
-    ...(id === checked.id && { ownId: true }),
-    queue: definition.queue,
-    name: definition.name,
-    payload,
-    timeoutMs: checked.timeoutMs ?? definition.timeoutMs,
-    ...(priority !== undefined && { priority }),
-    ...(maxAttempts !== undefined && { maxAttempts }),
-    ...(checked.delayMs !== undefined && { delayMs: checked.delayMs }),
-    ...(checked.runAtMs !== undefined && { runAtMs: checked.runAtMs }),
-    ...(tags.length > 0 && { tags }),
-    ...(checked.meta !== undefined && { meta: checked.meta }),
-    ...(checked.batch !== undefined && { batch: checked.batch }),
-    ...(extras.insideBatch && { insideBatch: true }),
-    ...(dependsOn.length > 0 && { dependsOn }),
-    ...(group !== undefined && { group }),
-    ...(limitKey !== undefined && { limitKey }),
-    ...(unique !== undefined && { unique }),
-    ...(extras.schedule !== undefined && { schedule: extras.schedule }),
-  }
+  const timeoutMs = checked.timeoutMs ?? definition.timeoutMs
+  // Field by field: to spread a dozen absent ones costs more than all the rest.
+  const job: Draft = { id, queue: definition.queue, name: definition.name, payload, timeoutMs }
+  if (id === checked.id) job.ownId = true
+  if (priority !== undefined) job.priority = priority
+  if (maxAttempts !== undefined) job.maxAttempts = maxAttempts
+  if (checked.delayMs !== undefined) job.delayMs = checked.delayMs
+  if (checked.runAtMs !== undefined) job.runAtMs = checked.runAtMs
+  if (tags.length > 0) job.tags = tags
+  if (checked.meta !== undefined) job.meta = checked.meta
+  if (checked.batch !== undefined) job.batch = checked.batch
+  if (extras.insideBatch) job.insideBatch = true
+  if (dependsOn.length > 0) job.dependsOn = dependsOn
+  if (group !== undefined) job.group = group
+  if (limitKey !== undefined) job.limitKey = limitKey
+  if (unique !== undefined) job.unique = unique
+  if (extras.schedule !== undefined) job.schedule = extras.schedule
+  return job
 }
 
+type Draft = { -readonly [Field in keyof NewJob]: NewJob[Field] }
+
+const NO_PARENTS: readonly Dependency[] = []
+
 /** Each parent once: it opens the gate once. */
-function dependencies(asked: NewJob['dependsOn'] = [], own: NewJob['dependsOn'] = []): readonly Dependency[] {
+function dependencies(asked = NO_PARENTS, own = NO_PARENTS): readonly Dependency[] {
   if (own.length === 0) return asked
   const parents = new Map([...asked, ...own].map((one) => [one.parent, one]))
   if (parents.size > LIMITS.dependenciesMax) {

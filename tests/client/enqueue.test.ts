@@ -242,6 +242,26 @@ test('middleware may add to a call, one by one and in bulk, and still shares the
   expect(seen).toEqual(['tick inserted', 'tick inserted', 'send-mail inserted'])
 })
 
+test('a line of a bulk call without options has none for middleware, and null is none', async () => {
+  const seen: unknown[] = []
+  const watch: EnqueueMiddleware = (call, next) => {
+    seen.push(call.options)
+    return next()
+  }
+  const none = null as never // from JavaScript
+  for (const middleware of [[], [watch]]) {
+    const { mill } = setup({ middleware })
+    const handles = await mill.enqueueMany([
+      [tick, undefined],
+      [tick, undefined, none],
+      [tick, undefined, { priority: 7 }],
+    ])
+    const jobs = await Promise.all(handles.map(({ id }) => mill.jobs.get(id)))
+    expect(jobs.map((job) => job?.priority === 7)).toEqual([false, false, true])
+  }
+  expect(seen).toEqual([{}, {}, { priority: 7 }])
+})
+
 test('middleware that throws stops a whole bulk call', async () => {
   const guard: EnqueueMiddleware = async (call, next) => {
     if (call.job.name === 'send-mail') throw new Error('no mail today')

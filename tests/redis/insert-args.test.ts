@@ -32,3 +32,21 @@ test('as many of the largest as fit into one call are no text that Redis refuses
   expect(contents).toHaveLength(1 + many.length)
   expect(contents[0]).toBe(many.length)
 })
+
+test('jobs of several queues are told apart, each in its place in the call', () => {
+  const [first, second] = jobs()
+  const third = { ...first!, id: '00000000-0000-7000-8000-0000000000cc' as JobId } // as given
+  const { args, positions } = plainArgs([first!, { ...second!, queue: 'bills', priority: 7 }, third])
+  // Ids are bytes.
+  const sections = args.filter((value) => typeof value !== 'object')
+  expect(sections.slice(0, 2)).toEqual(['plain', 2])
+  expect(sections.slice(2, 7)).toEqual(['mail', 2, '- -', 1, '30000 4 0 send{}\n30000 4 0 send{}'])
+  expect(sections.slice(7)).toEqual(['bills', 1, '7 -', 1, '30000 4 0 send{}'])
+  expect(positions).toEqual([0, 2, 1])
+})
+
+test('jobs that ask for different things say so, each before its content', () => {
+  const [first, second] = jobs()
+  const { args } = plainArgs([first!, { ...second!, maxAttempts: 9 }])
+  expect(args.slice(5)).toEqual(['', '- -', '30000 4 0 send{}', '- 9', '30000 4 0 send{}'])
+})

@@ -33,23 +33,39 @@ export interface PlainInsert {
 }
 
 export function plainArgs(jobs: readonly NewJob[]): PlainInsert {
-  const byQueue = new Map<string, number[]>()
-  for (const [index, { queue }] of jobs.entries()) {
-    const known = byQueue.get(queue)
-    if (known === undefined) byQueue.set(queue, [index])
-    else known.push(index)
-  }
-  const args: RedisValue[] = ['plain', byQueue.size]
-  const positions: number[] = []
-  for (const [queue, indexes] of byQueue) {
-    const header = commonHeader(jobs, indexes)
-    args.push(queue, indexes.length, bytesOf(indexes.map((index) => jobs[index]!.id)), header)
-    const contents = indexes.map((index) => contentOf(jobs[index]!))
-    if (header === '') for (const [at, index] of indexes.entries()) args.push(headerOf(jobs[index]!), contents[at]!)
+  const sections = sectionsOf(jobs)
+  const args: RedisValue[] = ['plain', sections.length]
+  for (const { queue, jobs: own } of sections) {
+    const header = commonHeader(own)
+    args.push(queue, own.length, bytesOf(own.map(({ id }) => id)), header)
+    const contents = own.map(contentOf)
+    if (header === '') for (const [at, job] of own.entries()) args.push(headerOf(job), contents[at]!)
     else pushContents(args, contents)
-    for (const index of indexes) positions.push(index)
   }
-  return { args, positions }
+  return { args, positions: sections.flatMap(({ positions }) => positions) }
+}
+
+/** The jobs of one queue, and where they are in the call. */
+interface Section {
+  readonly queue: string
+  readonly jobs: NewJob[]
+  readonly positions: number[]
+}
+
+function sectionsOf(jobs: readonly NewJob[]): readonly Section[] {
+  const byQueue = new Map<string, Section>()
+  let section: Section | undefined
+  for (let index = 0; index < jobs.length; index++) {
+    const job = jobs[index]!
+    // As a rule all are of one queue.
+    if (section?.queue !== job.queue) {
+      section = byQueue.get(job.queue) ?? { queue: job.queue, jobs: [], positions: [] }
+      byQueue.set(job.queue, section)
+    }
+    section.jobs.push(job)
+    section.positions.push(index)
+  }
+  return [...byQueue.values()]
 }
 
 /** In one text where they are short and none of them has a line break: a value of its own costs this process and the server a microsecond. */
@@ -65,10 +81,10 @@ function headerOf({ priority, maxAttempts }: NewJob): string {
 }
 
 /** Said once if all have the same; else empty, and each says its own. */
-function commonHeader(jobs: readonly NewJob[], indexes: readonly number[]): string {
-  const { priority, maxAttempts } = jobs[indexes[0]!]!
-  const isCommon = indexes.every((at) => jobs[at]!.priority === priority && jobs[at]!.maxAttempts === maxAttempts)
-  return isCommon ? headerOf(jobs[indexes[0]!]!) : ''
+function commonHeader(jobs: readonly NewJob[]): string {
+  const { priority, maxAttempts } = jobs[0]!
+  const isCommon = jobs.every((job) => job.priority === priority && job.maxAttempts === maxAttempts)
+  return isCommon ? headerOf(jobs[0]!) : ''
 }
 
 /** For `inserting.insert` of lua/_insert.lua: a count, then id, content and extras of each. */

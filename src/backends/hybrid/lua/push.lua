@@ -20,10 +20,14 @@ local counts = { tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11]) }
 -- `#` and all fields in one command.
 local find, sub = string.find, string.sub
 local texts, fields, total = {}, { '#' }, 1
-for text in string.gmatch(ARGV[12], '[^\n]+') do
+local lines, at = ARGV[12], 1
+while at <= #lines do
+  local ends = find(lines, '\n', at, true) or #lines + 1
+  local text = sub(lines, at, ends - 1)
   texts[total] = text
   total = total + 1
   fields[total] = sub(text, 1, find(text, ' ', 1, true) - 1)
+  at = ends + 1
 end
 local notes = redis.call('HMGET', HELD, unpack(fields))
 if notes[1] ~= state[1] .. NOTE then return torn(state) end

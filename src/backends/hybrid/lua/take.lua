@@ -23,10 +23,13 @@ if (isDead or isDup or paused == '1') and not areLanesWhole(state) then return t
 if isDead then return { 'SESSION' } end
 
 -- Before the number counts: twice does no harm, and the caller keeps its list until a call with it is answered.
-local settled, count = {}, 0
-for field in string.gmatch(ARGV[5], '[^\n]+') do
+local find, sub = string.find, string.sub
+local settled, count, lines, start = {}, 0, ARGV[5], 1
+while start <= #lines do
+  local ends = find(lines, '\n', start, true) or #lines + 1
   count = count + 1
-  settled[count] = field
+  settled[count] = sub(lines, start, ends - 1)
+  start = ends + 1
 end
 for at = 1, count, 5000 do
   redis.call('HDEL', HELD, unpack(settled, at, math.min(at + 4999, count)))
@@ -112,7 +115,6 @@ local function popNext(count)
 end
 
 -- A text without words is no token: nobody knows it by this name either.
-local find, sub = string.find, string.sub
 local function fieldOf(text)
   return sub(text, 1, (find(text, ' ', 1, true) or 0) - 1)
 end
