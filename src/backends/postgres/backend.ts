@@ -196,7 +196,7 @@ function build(options: PostgresOptions): Built {
     },
     async stop() {
       // The last hint of a process that ends at once after its last insert.
-      await listener.sendNow(doorbell.takePending())
+      await doorbell.finish()
       await reads.close()
       if (!(await connections.close())) return
       doorbell.close()

@@ -1,20 +1,32 @@
 // Hints between processes. The store rings listeners of this process at once, and tells the other processes with one
-// NOTIFY after the commit. Commits that notify wait for each other in PostgreSQL, so a topic is told at most once in a
-// window: at once, and at its end whatever followed. Everything here may be lost: a poll stands behind it.
+// NOTIFY. Commits that notify wait for each other in PostgreSQL, each for its flush, so a hint travels with a commit only once in
+// a window; what follows goes by itself, which nobody flushes: a millisecond after the one before, and while a topic rings
+// often, as one at the end of a window. Everything here may be lost: a poll stands behind it.
 // Who awaits the end of a job says so (`watch`), and only ends that somebody watches are told.
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Topic, Wakeups } from '../../store/wakeups.ts'
 import { isAbsent } from './row.ts'
 
 const WINDOW_MS = 5
+/** Between two hints by themselves. */
+const GAP_MS = 1
+/** In a window. From there on they are merged: at some 800 a second hints by themselves cost a busy producer 5 % of its rate. */
+const MANY_RINGS = 4
+/** Hints by themselves that are under way: what rings meanwhile is merged. Several, since one may be on a link that is dead. */
+const SENDS_MAX = 4
 /** NOTIFY takes at most 8000 bytes. */
 const PAYLOAD_MAX = 7_000
 const WATCH_MS = 60_000
 const WATCHES_MAX = 50_000
 
-/** Of one topic: when it was last told, and what follows at the end of that window. */
+/** Of one topic: when it was last told, how often it rings, and what follows at the end of its window. */
 interface Window {
   toldMs: number
+  sinceMs: number
+  /** Since then. */
+  rings: number
+  /** It rings often: over the last whole window, or already within this one. */
+  isBusy: boolean
   timer: Timer | undefined
 }
 
@@ -23,7 +35,7 @@ export interface DoorbellParts {
   /** This process, as the first line of every payload: it does not hear itself. */
   readonly self: string
   /** Sends one payload to all processes; must not reject. */
-  readonly send: (payload: string) => void
+  readonly send: (payload: string) => Promise<void>
   /** The first listener came, or the last one went. */
   readonly onListeners: (some: boolean) => void
 }
@@ -36,7 +48,8 @@ export class Doorbell implements Wakeups {
   readonly #watched = new Map<string, number>()
   #finishedListeners = 0
   #outbox = new Set<string>()
-  #flushing = false
+  #isFlushDue = false
+  readonly #sends = new Set<Promise<void>>()
 
   constructor(parts: DoorbellParts) {
     this.#parts = parts
@@ -77,7 +90,7 @@ export class Doorbell implements Wakeups {
     const nowMs = this.#parts.clock.monoMs()
     const quiet = topics.filter((topic) => this.#isQuiet(topic, nowMs))
     if (quiet.length === 0 || quiet.join('\n').length > PAYLOAD_MAX) return null
-    for (const topic of quiet) this.#windows.set(topic, { toldMs: nowMs, timer: undefined })
+    for (const topic of quiet) this.#windows.set(topic, newWindow(nowMs))
     return { topics: quiet, payload: `${this.#parts.self}\n${quiet.join('\n')}` }
   }
 
@@ -97,17 +110,18 @@ export class Doorbell implements Wakeups {
     this.#ringHere(topic)
   }
 
-  /** Rings that wait for the end of their window; they are not sent any more. */
-  takePending(): string {
-    const topics = [...this.#outbox]
-    this.#outbox = new Set()
+  /** For a process that is about to end: what waits for the end of its window goes now. Resolves when all of it was sent. */
+  async finish(): Promise<void> {
     for (const [topic, window] of this.#windows) {
       if (window.timer === undefined) continue
       window.timer.cancel()
       window.timer = undefined
-      topics.push(topic)
+      this.#outbox.add(topic)
     }
-    return topics.join('\n').slice(0, PAYLOAD_MAX)
+    while (this.#outbox.size > 0 || this.#sends.size > 0) {
+      if (this.#sends.size < SENDS_MAX) this.#flush()
+      await Promise.all(this.#sends)
+    }
   }
 
   /** Lines of a ring list, as SQL collects them. */
@@ -165,40 +179,77 @@ export class Doorbell implements Wakeups {
     return window === undefined || (window.timer === undefined && nowMs - window.toldMs >= WINDOW_MS)
   }
 
-  /** The first ring goes out at once; those that follow within the window are merged into one at its end. */
   #ringLater(topic: string): void {
     const nowMs = this.#parts.clock.monoMs()
-    if (this.#isQuiet(topic, nowMs)) {
-      this.#windows.set(topic, { toldMs: nowMs, timer: undefined })
+    const window = this.#windows.get(topic)
+    if (window === undefined) {
+      this.#windows.set(topic, newWindow(nowMs))
       this.#post(topic)
       return
     }
-    const window = this.#windows.get(topic)!
-    window.timer ??= this.#parts.clock.timer(Math.max(WINDOW_MS - (nowMs - window.toldMs), 1), () => {
+    count(window, nowMs)
+    if (window.timer !== undefined) return
+    const tell = (): void => {
       window.timer = undefined
       window.toldMs = this.#parts.clock.monoMs()
       this.#post(topic)
-    })
+    }
+    const waitMs = window.toldMs + (window.isBusy ? WINDOW_MS : GAP_MS) - nowMs
+    if (waitMs <= 0) tell()
+    else window.timer = this.#parts.clock.timer(Math.max(waitMs, 1), tell)
   }
 
   /** Topics of one turn travel together. */
   #post(topic: string): void {
     this.#outbox.add(topic)
-    if (this.#flushing) return
-    this.#flushing = true
+    if (this.#isFlushDue || this.#sends.size >= SENDS_MAX) return
+    this.#isFlushDue = true
     queueMicrotask(() => {
-      this.#flushing = false
-      const topics = [...this.#outbox]
-      this.#outbox = new Set()
-      let payload = ''
-      for (const one of topics) {
-        if (payload.length + one.length >= PAYLOAD_MAX) {
-          this.#parts.send(payload)
-          payload = ''
-        }
-        payload += payload === '' ? one : `\n${one}`
-      }
-      if (payload !== '') this.#parts.send(payload)
+      this.#isFlushDue = false
+      this.#flush()
     })
   }
+
+  #flush(): void {
+    if (this.#outbox.size === 0) return
+    const topics = [...this.#outbox]
+    this.#outbox = new Set()
+    const send = sendAll(payloadsOf(topics), this.#parts.send).then(() => {
+      this.#sends.delete(send)
+      this.#flush()
+    })
+    this.#sends.add(send)
+  }
+}
+
+function newWindow(nowMs: number): Window {
+  return { toldMs: nowMs, sinceMs: nowMs, rings: 0, isBusy: false, timer: undefined }
+}
+
+function count(window: Window, nowMs: number): void {
+  window.rings += 1
+  const forMs = nowMs - window.sinceMs
+  if (window.rings * WINDOW_MS >= MANY_RINGS * Math.max(forMs, WINDOW_MS)) window.isBusy = true
+  else if (forMs >= WINDOW_MS) window.isBusy = false
+  if (forMs < WINDOW_MS) return
+  window.sinceMs = nowMs
+  window.rings = 0
+}
+
+function payloadsOf(topics: readonly string[]): readonly string[] {
+  const payloads: string[] = []
+  let payload = ''
+  for (const topic of topics) {
+    if (payload.length + topic.length >= PAYLOAD_MAX) {
+      payloads.push(payload)
+      payload = ''
+    }
+    payload += payload === '' ? topic : `\n${topic}`
+  }
+  if (payload !== '') payloads.push(payload)
+  return payloads
+}
+
+async function sendAll(payloads: readonly string[], send: (payload: string) => Promise<void>): Promise<void> {
+  for (const payload of payloads) await send(payload)
 }

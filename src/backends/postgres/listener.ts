@@ -58,18 +58,11 @@ export class Listener {
   }
 
   /** A hint that cannot be sent is a hint lost. */
-  send(payload: string): void {
-    const { connections, channel, self } = this.#parts
-    connections.run(this.#notify, [channel, `${self}\n${payload}`]).catch((error: unknown) => {
-      this.#parts.logger.debug({ error: storeError(error, 'wakeups.notify').message }, 'a hint was lost')
+  async send(payload: string): Promise<void> {
+    const { connections, channel, self, logger } = this.#parts
+    await connections.run(this.#notify, [channel, `${self}\n${payload}`]).catch((error: unknown) => {
+      logger.debug({ error: storeError(error, 'wakeups.notify').message }, 'a hint was lost')
     })
-  }
-
-  /** For a process that is about to end: waits until it is sent. */
-  async sendNow(payload: string): Promise<void> {
-    if (payload === '') return
-    const { connections, channel, self } = this.#parts
-    await connections.run(this.#notify, [channel, `${self}\n${payload}`]).catch(() => undefined)
   }
 
   async close(): Promise<void> {
