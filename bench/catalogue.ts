@@ -49,7 +49,7 @@ export interface SystemEntry {
 export const SYSTEMS: Readonly<Record<string, SystemEntry>> = {
   millrace: {
     backends: ['memory', 'postgres', 'redis', 'redis-no-aof', 'hybrid', 'hybrid-no-aof'],
-    settings: 'defaults (hybrid: window 100 000, in all 1 000 000); schema, timeout, audit trail and all events on',
+    settings: 'defaults (hybrid: window 160 000, in all 1 000 000); schema, timeout, audit trail and all events on',
     load: async () => (await import('./systems/millrace.ts')).millrace,
   },
   'graphile-worker': {
