@@ -51,7 +51,7 @@ function isNoise(line: string): boolean {
 /** As the formatter would: it breaks a line that is too long, where that moves the text to the left by enough. */
 function entry(name: string, text: string): string {
   const line = `  ${name}: ${text},\n`
-  return line.length <= WIDTH || name.length <= SHORT_NAME ? line : `  ${name}:\n    ${text},\n`
+  return line.length <= WIDTH + 1 || name.length <= SHORT_NAME ? line : `  ${name}:\n    ${text},\n`
 }
 
 function key(name: string): string {

@@ -114,6 +114,46 @@ describe('hints of one topic', () => {
     expect(sent.length).toBe(1)
   })
 
+  test('do not keep a process from ending, however long it goes on to ring or its store is silent', async () => {
+    const { sent, clock, doorbell, link } = setup()
+    for (let send = 0; send < 4; send += 1) {
+      link.answered = new Promise((resolve) => clock.timer(2_000, resolve))
+      doorbell.ring(readyTopic(`stuck-${send}`))
+      await clock.advance(1)
+    }
+    doorbell.ring(TOPIC)
+    let isOver = false
+    void doorbell.finish().then(() => (isOver = true))
+    // Beside those that are stuck.
+    expect(sent.length).toBe(5)
+    for (let time = 0; time < 500 && !isOver; time += 1) {
+      link.answered = new Promise((resolve) => clock.timer(50, resolve))
+      doorbell.ring(TOPIC)
+      await clock.advance(5)
+    }
+    expect([isOver, clock.monoMs() <= 2_100]).toEqual([true, true])
+  })
+
+  test("that are refused take nobody's place", async () => {
+    const { doorbell, payloads, clock, link } = setup()
+    for (let time = 0; time < 20; time += 1) {
+      link.answered = Promise.reject(new Error('a logger that throws'))
+      doorbell.ring(TOPIC)
+      await clock.advance(10)
+    }
+    expect(payloads.length).toBe(20)
+  })
+
+  test('of many topics go in as many parts as NOTIFY takes', async () => {
+    const { doorbell, payloads, clock } = setup()
+    const topics = Array.from({ length: 300 }, (_, index) => readyTopic(`queue-${'x'.repeat(50)}-${index}`))
+    for (const topic of topics) doorbell.ring(topic)
+    await clock.advance(1)
+    expect(payloads.length).toBeGreaterThan(2)
+    expect(Math.max(...payloads.map(({ length }) => length))).toBeLessThan(8000)
+    expect(payloads.flatMap((payload) => payload.split('\n'))).toEqual(topics)
+  })
+
   test('are told to nobody after the end', async () => {
     const { insert, sent, clock, doorbell } = setup()
     insert()

@@ -34,7 +34,7 @@ export interface DoorbellParts {
   readonly clock: Clock
   /** This process, as the first line of every payload: it does not hear itself. */
   readonly self: string
-  /** Sends one payload to all processes; must not reject. */
+  /** Sends one payload to all processes; bounded in time. */
   readonly send: (payload: string) => Promise<void>
   /** The first listener came, or the last one went. */
   readonly onListeners: (some: boolean) => void
@@ -47,7 +47,7 @@ export class Doorbell implements Wakeups {
   /** Jobs whose end somebody in another process awaits, and until when that is believed. */
   readonly #watched = new Map<string, number>()
   #finishedListeners = 0
-  #outbox = new Set<string>()
+  readonly #outbox = new Set<string>()
   #isFlushDue = false
   readonly #sends = new Set<Promise<void>>()
 
@@ -110,7 +110,7 @@ export class Doorbell implements Wakeups {
     this.#ringHere(topic)
   }
 
-  /** For a process that is about to end: what waits for the end of its window goes now. Resolves when all of it was sent. */
+  /** For a process that is about to end: what has rung goes now. Resolves when it was sent; what rings from now on may be lost. */
   async finish(): Promise<void> {
     for (const [topic, window] of this.#windows) {
       if (window.timer === undefined) continue
@@ -118,10 +118,8 @@ export class Doorbell implements Wakeups {
       window.timer = undefined
       this.#outbox.add(topic)
     }
-    while (this.#outbox.size > 0 || this.#sends.size > 0) {
-      if (this.#sends.size < SENDS_MAX) this.#flush()
-      await Promise.all(this.#sends)
-    }
+    while (this.#outbox.size > 0) this.#send()
+    await Promise.all(this.#sends)
   }
 
   /** Lines of a ring list, as SQL collects them. */
@@ -146,6 +144,7 @@ export class Doorbell implements Wakeups {
   close(): void {
     for (const { timer } of this.#windows.values()) timer?.cancel()
     this.#windows.clear()
+    this.#outbox.clear()
     this.#listeners.clear()
     this.#finishedListeners = 0
     this.#watched.clear()
@@ -211,13 +210,22 @@ export class Doorbell implements Wakeups {
   }
 
   #flush(): void {
-    if (this.#outbox.size === 0) return
-    const topics = [...this.#outbox]
-    this.#outbox = new Set()
-    const send = sendAll(payloadsOf(topics), this.#parts.send).then(() => {
+    while (this.#outbox.size > 0 && this.#sends.size < SENDS_MAX) this.#send()
+  }
+
+  /** As much as one NOTIFY takes. */
+  #send(): void {
+    let payload = ''
+    for (const topic of this.#outbox) {
+      if (payload !== '' && payload.length + topic.length >= PAYLOAD_MAX) break
+      payload += payload === '' ? topic : `\n${topic}`
+      this.#outbox.delete(topic)
+    }
+    const over = (): void => {
       this.#sends.delete(send)
       this.#flush()
-    })
+    }
+    const send = this.#parts.send(payload).then(over, over)
     this.#sends.add(send)
   }
 }
@@ -234,22 +242,4 @@ function count(window: Window, nowMs: number): void {
   if (forMs < WINDOW_MS) return
   window.sinceMs = nowMs
   window.rings = 0
-}
-
-function payloadsOf(topics: readonly string[]): readonly string[] {
-  const payloads: string[] = []
-  let payload = ''
-  for (const topic of topics) {
-    if (payload.length + topic.length >= PAYLOAD_MAX) {
-      payloads.push(payload)
-      payload = ''
-    }
-    payload += payload === '' ? topic : `\n${topic}`
-  }
-  if (payload !== '') payloads.push(payload)
-  return payloads
-}
-
-async function sendAll(payloads: readonly string[], send: (payload: string) => Promise<void>): Promise<void> {
-  for (const payload of payloads) await send(payload)
 }

@@ -2,6 +2,8 @@
 // itself, and when that does not come back (a pooler in transaction mode) it says so once and leaves the work to
 // polling. Lost connections are made again with backoff; the process never ends because of one.
 import pg from 'pg'
+import { bounded } from '../../runtime/bounded.ts'
+import { systemClock } from '../../runtime/clock.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Connections, Statement } from './connections.ts'
@@ -13,6 +15,7 @@ const ANSWER_MAX_MS = 5_000
 /** A link that died without a word is found out only by asking. */
 const ASK_EVERY_MS = 30_000
 const LINGER_MS = 10_000
+const SEND_MAX_MS = 2_000
 const BACKOFF_MIN_MS = 100
 const BACKOFF_MAX_MS = 10_000
 
@@ -57,10 +60,11 @@ export class Listener {
     else this.#linger = this.#parts.clock.timer(LINGER_MS, () => void this.#drop())
   }
 
-  /** A hint that cannot be sent is a hint lost. */
+  /** A hint that cannot be sent is a hint lost, and nobody waits long for it: a poll has come by long before. */
   async send(payload: string): Promise<void> {
     const { connections, channel, self, logger } = this.#parts
-    await connections.run(this.#notify, [channel, `${self}\n${payload}`]).catch((error: unknown) => {
+    const sent = connections.run(this.#notify, [channel, `${self}\n${payload}`])
+    await bounded(systemClock, SEND_MAX_MS, 'a hint', sent).catch((error: unknown) => {
       logger.debug({ error: storeError(error, 'wakeups.notify').message }, 'a hint was lost')
     })
   }

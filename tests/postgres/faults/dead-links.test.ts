@@ -1,9 +1,13 @@
 // Links that die without a word: nobody gets a reset, nothing is answered any more. New connections work.
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { Connections } from '../../../src/backends/postgres/connections.ts'
+import type { JobId } from '../../../src/core/job.ts'
 import { postgres, silentLogger } from '../../../src/index.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import type { Clock } from '../../../src/runtime/clock.ts'
+import { createRuntime } from '../../../src/runtime/runtime.ts'
+import { finishedTopic } from '../../../src/store/wakeups.ts'
+import { queueSettings } from '../../conformance/world.ts'
 import { startFaultProxy } from '../../support/fault-proxy.ts'
 import type { FaultProxy } from '../../support/fault-proxy.ts'
 import { sharedPostgres } from '../../support/postgres-server.ts'
@@ -79,6 +83,23 @@ test('D1 a dead link cannot keep a process from stopping', async () => {
   void connections.close().then(() => (isClosed = true))
   await until(() => isClosed, 'the connections to be closed', { limitMs: 10_000 })
   expect(await call).toBe('STORE_UNAVAILABLE')
+})
+
+test('D1 hints on a dead link cannot keep a process from stopping', async () => {
+  const { url } = await useDatabase(server)
+  const proxy = await useProxy()
+  const backend = postgres({ url: proxy.urlOf(url), poolMax: 4 })
+  await backend.start()
+  await backend.queues.ensure([queueSettings('mails')])
+  proxy.forget()
+  // Each end of a job that is awaited is a topic of its own.
+  const { newId } = createRuntime()
+  const topics = Array.from({ length: 1000 }, () => finishedTopic(newId() as JobId)) // minted as ids
+  const unlisten = backend.wakeups.listen(topics, () => undefined)
+  let isStopped = false
+  void backend.stop().then(() => (isStopped = true))
+  await until(() => isStopped, 'the backend to be stopped', { limitMs: 12_000 })
+  unlisten()
 })
 
 test(
