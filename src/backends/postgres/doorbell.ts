@@ -10,7 +10,7 @@ import { isAbsent } from './row.ts'
 const WINDOW_MS = 5
 /** Between two hints by themselves. */
 const GAP_MS = 1
-/** In a window. From there on they are merged: at some 800 a second hints by themselves cost a busy producer 5 % of its rate. */
+/** In a window. From there on they are merged: hints by themselves cost 100 single enqueues in flight some 5 % of their rate. */
 const MANY_RINGS = 4
 /** Hints by themselves that are under way: what rings meanwhile is merged. Several, since one may be on a link that is dead. */
 const SENDS_MAX = 4
