@@ -1,8 +1,9 @@
 // The link to a real Redis: scripts by their hash, nothing sent twice, and what a broken connection means.
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { RedisLink } from '../../src/backends/redis/link.ts'
 import { script } from '../../src/backends/redis/script.ts'
 import type { RedisProcess } from '../support/redis-server.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { newName, until, useRedis } from './support.ts'
 
 const COUNT = script('count', `return redis.call('INCRBY', KEYS[1], ARGV[1])`)
@@ -116,6 +117,32 @@ describe('messages', () => {
     expect(backs).toBe(0)
     await killConnections(link.name)
     await until(() => backs === 1, 'the word that it is back')
+    expect(await server.command('PUBLISH', channel, 'again')).toBe(1)
+    await until(() => heard.length > 0, 'the message')
+    expect(heard).toEqual(['again'])
+  })
+
+  test('a connection that breaks again while it subscribes anew fails nobody, and the listener is told in the end', async () => {
+    const proxy = await startTcpProxy(server.port)
+    onTestFinished(() => proxy.close())
+    const unhandled: unknown[] = []
+    const onUnhandled = (error: unknown): void => void unhandled.push(error)
+    process.on('unhandledRejection', onUnhandled)
+    onTestFinished(() => void process.off('unhandledRejection', onUnhandled))
+    const link = redis.link({ url: `redis://127.0.0.1:${proxy.port}` }, { name: newName() })
+    await link.connect()
+    const [channel, heard] = [newName(), [] as string[]]
+    let backs = 0
+    await link.subscribe(
+      channel,
+      (message) => heard.push(message),
+      () => (backs += 1),
+    )
+    const lost = proxy.loseReplies(/\r\nsubscribe\r\n/i, 3)
+    proxy.resetAll()
+    await until(() => backs > 0, 'the word that it is back')
+    expect(lost.count).toBe(3)
+    expect(unhandled).toEqual([])
     expect(await server.command('PUBLISH', channel, 'again')).toBe(1)
     await until(() => heard.length > 0, 'the message')
     expect(heard).toEqual(['again'])

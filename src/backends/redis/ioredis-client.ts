@@ -81,6 +81,8 @@ async function createClient(options: ClientOptions, role: string): Promise<Clien
     // Nothing is kept for later or sent again behind our back: see link.ts.
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
+    // The link subscribes anew itself: a promise of the library that fails here has nobody to tell, and Node ends then.
+    autoResubscribe: false,
     maxRetriesPerRequest: 0,
     retryStrategy: backOff,
     // The address of a primary may have moved while this connection stayed with the old one.
