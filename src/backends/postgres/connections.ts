@@ -6,6 +6,7 @@ import type { PoolClient, PoolConfig } from 'pg'
 import { MillraceError } from '../../core/errors.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { placeOf } from './migrate-connect.ts'
+import { limited } from './limited-client.ts'
 import { OrderedConnection } from './ordered.ts'
 import { sqlStateOf, storeError } from './pg-errors.ts'
 import { Pool } from './pool.ts'
@@ -64,7 +65,7 @@ export class Connections {
     this.#users += 1
     this.#closed = false
     this.#pool ??= this.#createPool(this.#options.poolMax, this.config(''))
-    this.#beats ??= this.#createPool(1, { ...this.config(' heartbeat'), query_timeout: BEAT_MAX_MS })
+    this.#beats ??= this.#createPool(1, this.config(' heartbeat'))
   }
 
   /** True when the last user has gone and everything is closed. */
@@ -81,7 +82,7 @@ export class Connections {
   }
 
   run(statement: Statement, values: readonly Value[]): Promise<readonly Row[]> {
-    return this.#runOn(this.#pool, statement, values)
+    return this.#runOn(this.#pool, statement, values, this.#callMaxMs)
   }
 
   /** In order with the other statements of this worker. */
@@ -100,7 +101,7 @@ export class Connections {
     }
     const known = this.#ordered.get(worker)
     if (known !== undefined) return known
-    const connection = new OrderedConnection(() => this.config(' worker'))
+    const connection = new OrderedConnection(() => this.config(' worker'), this.#callMaxMs)
     this.#ordered.set(worker, connection)
     return connection
   }
@@ -114,7 +115,7 @@ export class Connections {
 
   /** On the connection that is kept for heartbeats. */
   beat(statement: Statement, values: readonly Value[]): Promise<readonly Row[]> {
-    return this.#runOn(this.#beats, statement, values)
+    return this.#runOn(this.#beats, statement, values, BEAT_MAX_MS)
   }
 
   /** A connection for several statements; `work` ends its transaction itself. */
@@ -123,7 +124,7 @@ export class Connections {
     const client = await this.#connect(this.#pool, what)
     let isBroken = false
     try {
-      return await work(client)
+      return await work(limited(client, this.#callMaxMs))
     } catch (error) {
       isBroken = true
       throw storeError(error, what)
@@ -145,11 +146,21 @@ export class Connections {
     }
   }
 
-  #runOn(pool: Pool | undefined, statement: Statement, values: readonly Value[]): Promise<readonly Row[]> {
-    return this.#again(statement, pool === this.#pool, async (name) => {
+  #runOn(
+    pool: Pool | undefined,
+    { what, text }: Statement,
+    values: readonly Value[],
+    timeoutMs: number,
+  ): Promise<readonly Row[]> {
+    return this.#again({ what, text }, pool === this.#pool, async (name) => {
       if (pool === undefined) throw stopped()
-      return pool.query(new RowsQuery(statement.text, values, name))
+      return pool.query(new RowsQuery({ text, values, name, timeoutMs }))
     })
+  }
+
+  /** Whatever happens on the way, no call waits for ever. */
+  get #callMaxMs(): number {
+    return this.#options.statementTimeoutMs + 5_000
   }
 
   async #again(
@@ -211,8 +222,6 @@ export class Connections {
       connectionString: url,
       application_name: `${applicationName}${suffix}`,
       connectionTimeoutMillis: connectTimeoutMs,
-      // Whatever happens on the way, no call waits for ever.
-      query_timeout: statementTimeoutMs + 5_000,
       // Asked after ten idle seconds and then every second: a dead link is known for dead ten seconds later.
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,

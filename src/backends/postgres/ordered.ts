@@ -17,11 +17,13 @@ const HARMLESS = new Set(['40001', '40P01', '55P03', '57014'])
 
 export class OrderedConnection {
   readonly #config: () => ClientConfig
+  readonly #timeoutMs: number
   #client: Promise<pg.Client> | undefined
   #usedMs = systemClock.monoMs()
 
-  constructor(config: () => ClientConfig) {
+  constructor(config: () => ClientConfig, timeoutMs: number) {
     this.#config = config
+    this.#timeoutMs = timeoutMs
   }
 
   /** Nobody has used it for long. */
@@ -35,8 +37,10 @@ export class OrderedConnection {
     const client = await connecting
     try {
       return await new Promise<readonly Row[]>((resolve, reject) => {
-        const query = new RowsQuery(text, values, name)
-        query.callback = (error, rows = []) => (error === null ? resolve(rows) : reject(error))
+        const query = new RowsQuery({ text, values, name, timeoutMs: this.#timeoutMs })
+        // Not assigned where it is written: see rows-query.ts.
+        const onEnd: RowsQuery['callback'] = (error, rows = []) => (error === null ? resolve(rows) : reject(error))
+        query.callback = onEnd
         client.query(query as unknown as pg.Submittable)
       })
     } catch (error) {

@@ -1,15 +1,21 @@
 // One statement whose rows are taken as they come over the wire: texts, by position. The driver's own query asks the
 // server to describe the columns of every answer and builds an object for them, which costs more than the claim of an
 // idle worker. Here: parse (once per connection), bind, execute, sync, in one packet.
+//
+// It also keeps its own time limit. The driver's (`query_timeout`) assigns a function literal to a property for each
+// query, and V8 puts such a function into the old generation, where it holds the query, its values and its answer until
+// the next full collection: at 500 jobs a second the short collections took 3 to 7 ms instead of one.
 import type { EventEmitter } from 'node:events'
 import pg from 'pg'
+import { systemClock } from '../../runtime/clock.ts'
+import type { Timer } from '../../runtime/clock.ts'
 import type { Row } from './row.ts'
 
 export type Value = string | number | boolean | null | Buffer
 
 /** What a query uses of the driver's connection. */
 interface Wire {
-  readonly stream: { cork(): void; uncork(): void }
+  readonly stream: { cork(): void; uncork(): void; destroy(): void }
   readonly parsedStatements: Readonly<Record<string, string>>
   readonly submittedNamedStatements: Record<string, string>
   parse(query: { readonly text: string; readonly name: string }): void
@@ -31,6 +37,14 @@ const DriverQuery = pg.Query as unknown as new (text: string) => EventEmitter
 
 const ALL_ROWS = { portal: '', rows: 0 }
 
+export interface RowsQueryParts {
+  readonly text: string
+  readonly values: readonly Value[]
+  /** Of the prepared statement. */
+  readonly name: string | undefined
+  readonly timeoutMs: number
+}
+
 export class RowsQuery extends DriverQuery {
   readonly text: string
   readonly name: string
@@ -38,16 +52,24 @@ export class RowsQuery extends DriverQuery {
   /** Given by the driver's client or pool. */
   callback: ((error: Error | null, rows?: readonly Row[]) => void) | undefined
   readonly #rows: Row[] = []
+  readonly #timeoutMs: number
+  #timer: Timer | undefined
 
-  constructor(text: string, values: readonly Value[], name: string | undefined) {
+  constructor({ text, values, name, timeoutMs }: RowsQueryParts) {
     super(text)
     this.text = text
     this.name = name ?? ''
     this.values = values
+    this.#timeoutMs = timeoutMs
   }
 
   submit(connection: Wire): null {
     const { text, name, values } = this
+    this.#timer = systemClock.timer(this.#timeoutMs, () => {
+      this.#end(new Error('Query read timeout'))
+      // What was asked behind it would wait for the same answer.
+      connection.stream.destroy()
+    })
     connection.stream.cork()
     try {
       const isParsed =
@@ -77,11 +99,19 @@ export class RowsQuery extends DriverQuery {
   }
 
   handleReadyForQuery(): void {
-    this.callback?.(null, this.#rows)
+    this.#end(null)
   }
 
   handleError(error: Error): void {
-    this.callback?.(error)
+    this.#end(error)
+  }
+
+  #end(error: Error | null): void {
+    this.#timer?.cancel()
+    const { callback } = this
+    this.callback = undefined
+    if (error === null) callback?.(null, this.#rows)
+    else callback?.(error)
   }
 }
 

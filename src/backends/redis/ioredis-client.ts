@@ -61,12 +61,16 @@ export async function quitClient(client: Client): Promise<void> {
   client.disconnect()
 }
 
-async function createClient(options: ClientOptions, role: string): Promise<Client> {
-  const library = await import('ioredis').catch((cause: unknown) => {
+export function loadLibrary(): Promise<Pick<typeof import('ioredis'), 'Cluster' | 'Command' | 'Redis'>> {
+  return import('ioredis').catch((cause: unknown) => {
     throw new MillraceError('REDIS_CLIENT_MISSING', 'Redis needs the package ioredis: run `npm install ioredis`', {
       cause,
     })
   })
+}
+
+async function createClient(options: ClientOptions, role: string): Promise<Client> {
+  const library = await loadLibrary()
   const { server, nodes } = serverOf(options.server)
   const settings = {
     ...server,

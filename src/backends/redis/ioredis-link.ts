@@ -3,8 +3,10 @@ import { MillraceError } from '../../core/errors.ts'
 import { Bell } from '../../runtime/bell.ts'
 import { systemClock } from '../../runtime/clock.ts'
 import type { Timer } from '../../runtime/clock.ts'
-import { openClient, quitClient } from './ioredis-client.ts'
+import { loadLibrary, openClient, quitClient } from './ioredis-client.ts'
 import type { Client, ClientOptions } from './ioredis-client.ts'
+import { commandClass } from './ioredis-command.ts'
+import type { CommandClass } from './ioredis-command.ts'
 import type { RedisLink, RedisNode, RedisValue } from './link.ts'
 import { isNoScript, redisError } from './redis-errors.ts'
 import type { Script } from './script.ts'
@@ -21,6 +23,8 @@ export function createLink(options: LinkOptions): RedisLink {
   // One for each channel: as many as there are workers in this process.
   const messages = oneClient(options, 'messages', (own) => own.setMaxListeners(0))
   let asking: Timer | undefined
+  /** Known once connected. */
+  let Command: CommandClass | undefined
 
   function client(): Client {
     if (calls.now !== undefined) return calls.now
@@ -28,17 +32,18 @@ export function createLink(options: LinkOptions): RedisLink {
   }
 
   async function send(script: Script, keys: readonly string[], args: readonly RedisValue[], binary: boolean) {
-    const method = binary ? 'callBuffer' : 'call'
     const values = [script.sha, String(keys.length), ...keys, ...args]
+    const evaluate = (name: 'evalsha' | 'eval') =>
+      client().sendCommand(new Command!(name, values, { replyEncoding: binary ? null : 'utf8' }))
     try {
-      return await client()[method]('evalsha', values)
+      return await evaluate('evalsha')
     } catch (error) {
       if (!isNoScript(error)) throw redisError(error, script.name)
     }
     try {
       // Nothing ran: the server does not know the text yet, or no longer.
       values[0] = script.text
-      return await client()[method]('eval', values)
+      return await evaluate('eval')
     } catch (error) {
       throw redisError(error, script.name)
     }
@@ -57,7 +62,10 @@ export function createLink(options: LinkOptions): RedisLink {
     get isConnected() {
       return calls.now?.status === 'ready'
     },
-    connect: async () => void (await calls.open()),
+    async connect() {
+      Command ??= commandClass((await loadLibrary()).Command)
+      await calls.open()
+    },
     onBack: (listener) => back.listen(listener),
     async close() {
       asking?.cancel()
