@@ -16,7 +16,10 @@ export interface HandOver {
 /** False: it was not taken, so whoever counts it as handed out must not. */
 export type Ear = (handOver: HandOver) => boolean | undefined
 
+/** Messages may have been lost: with the connection, which is a new one now, or this once, and the next may be as well. */
+export type OnBack = (why: 'connected' | 'in-doubt') => void
+
 export interface HandOvers {
-  /** Resolves when the store can tell this worker. `onBack`: messages may have been lost. Answers the way to stop. */
-  listen(worker: WorkerId, onHandOver: Ear, onBack: () => void): Promise<() => void>
+  /** Resolves when the store can tell this worker. Answers the way to stop. */
+  listen(worker: WorkerId, onHandOver: Ear, onBack: OnBack): Promise<() => void>
 }

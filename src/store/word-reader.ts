@@ -1,5 +1,5 @@
 // Reads a line of words that a store has written: numbers and names with a space between them, one after the other. By
-// character: a word cut out and turned into a number costs twice as much, and there are ten in the line of every job.
+// character: a word cut out and turned into a number costs twice as much, and there are seven or eight in the line of every job.
 const SPACE = 32
 const MINUS = 45
 const DIGIT_0 = 48

@@ -9,7 +9,7 @@ import { DEFAULTS } from '../core/limits.ts'
 import { isPlanted } from '../core/planted.ts'
 import type { Timer } from '../runtime/clock.ts'
 import type { Runtime } from '../runtime/runtime.ts'
-import type { HandOver, HandOvers } from '../store/hand-overs.ts'
+import type { HandOver, HandOvers, OnBack } from '../store/hand-overs.ts'
 import type { Slots } from './slots.ts'
 
 export interface StandingOptions {
@@ -119,9 +119,9 @@ export class Standing {
     this.stop()
     this.#worker = worker
     this.#knownNo = this.#toldNo = 0
-    const onBack = (): void => {
+    const onBack: OnBack = (why) => {
       if (worker !== this.#worker) return
-      this.#isDeaf = false
+      if (why === 'connected') this.#isDeaf = false
       onDoubt()
     }
     handOvers

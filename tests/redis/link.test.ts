@@ -148,6 +148,32 @@ describe('messages', () => {
     expect(heard).toEqual(['again'])
   })
 
+  test('a server that refuses to tell for a while is asked again', async () => {
+    const user = newName()
+    const allow = (channels: string): Promise<unknown> =>
+      server.command('ACL', 'SETUSER', user, 'on', '>secret', '~*', '+@all', 'resetchannels', channels)
+    await allow('allchannels')
+    const [channel, heard] = [newName(), [] as string[]]
+    const name = newName()
+    const link = redis.link({ url: `redis://${user}:secret@127.0.0.1:${server.port}` }, { name })
+    await link.connect()
+    let backs = 0
+    await link.subscribe(
+      channel,
+      (message) => heard.push(message),
+      () => (backs += 1),
+    )
+    // The server ends the connections of those who may no longer hear what they do.
+    await allow('&none')
+    await until(async () => String(await server.command('ACL', 'LOG')).includes(user), 'a refusal')
+    expect(backs).toBe(0)
+    await allow('allchannels')
+    await until(() => backs === 1, 'the word that it is back')
+    await server.command('PUBLISH', channel, 'again')
+    await until(() => heard.length > 0, 'the message')
+    expect(heard).toEqual(['again'])
+  })
+
   test('whoever stops hears nothing more, and the server sends nothing more', async () => {
     const link = await connected()
     const channel = newName()

@@ -138,7 +138,11 @@ export class SimProcess {
   #reachHandOvers(handOvers: HandOvers): HandOvers {
     return {
       listen: (worker, onHandOver, onBack) =>
-        handOvers.listen(worker, this.messages<HandOver>(onHandOver, onBack), onBack),
+        handOvers.listen(
+          worker,
+          this.messages<HandOver>(onHandOver, () => onBack('connected')),
+          onBack,
+        ),
     }
   }
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { ClaimedJob, WorkerId } from '../../src/core/job.ts'
 import { DEFAULTS } from '../../src/core/limits.ts'
 import { createRuntime } from '../../src/runtime/runtime.ts'
-import type { HandOver } from '../../src/store/hand-overs.ts'
+import type { HandOver, OnBack } from '../../src/store/hand-overs.ts'
 import { Standing } from '../../src/worker/standing.ts'
 import { ManualClock } from '../conformance/manual-clock.ts'
 
@@ -14,7 +14,7 @@ async function setup(listening: Promise<void> = Promise.resolve()) {
   const clock = new ManualClock()
   const seen = { got: [] as string[], doubts: 0, opens: 0, held: 0, stopped: 0 }
   const ears = new Map<WorkerId, (handOver: HandOver) => void>()
-  const lost = new Map<WorkerId, () => void>()
+  const lost = new Map<WorkerId, OnBack>()
   const standing = new Standing({
     runtime: createRuntime({ clock }),
     handOvers: {
@@ -34,7 +34,15 @@ async function setup(listening: Promise<void> = Promise.resolve()) {
   await clock.advance(0)
   const tell = (claimNo: number, before: number, worker = ONE): void =>
     ears.get(worker)!({ claimNo, before, jobs: [{ id: `job ${claimNo}` } as ClaimedJob] }) // its id is all that counts
-  return { clock, standing, seen, isFirstAllowed, tell, cutOff: () => lost.get(ONE)!() }
+  return {
+    clock,
+    standing,
+    seen,
+    isFirstAllowed,
+    tell,
+    cutOff: () => lost.get(ONE)!('connected'),
+    puzzle: () => lost.get(ONE)!('in-doubt'),
+  }
 }
 
 test('a claim stands only once its hand-overs can be heard', async () => {
@@ -90,6 +98,15 @@ test('after a message was lost claims stand no more until the connection is new'
   expect([standing.isHeard, standing.stand(ONE)]).toEqual([false, false])
   cutOff()
   expect([standing.isHeard, standing.stand(ONE)]).toEqual([true, true])
+})
+
+test('a message that says nothing certain makes the worker look, and does not make a deaf one hear', async () => {
+  const { standing, seen, tell, puzzle } = await setup()
+  puzzle()
+  expect([standing.isHeard, seen.doubts]).toEqual([true, 1])
+  tell(5, 3)
+  puzzle()
+  expect([standing.isHeard, seen.doubts]).toEqual([false, 3])
 })
 
 test('a hand-over that is only late is not missed', async () => {

@@ -113,6 +113,7 @@ async function addBodies(
 
 /** Handed to nobody. Tokens are found by the check of their queue, rows that are marked by that of PostgreSQL. */
 export function dropAll(session: Session, jobs: readonly ClaimedJob[]): void {
+  if (jobs.length === 0) return
   session.doubt()
   for (const { queue, lease } of jobs) {
     if (session.inFlight.remove(lease) === undefined) continue

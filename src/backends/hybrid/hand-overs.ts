@@ -3,7 +3,7 @@
 // not be handed out when the message comes after all.
 import { isPlanted } from '../../core/planted.ts'
 import type { ClaimedJob } from '../../core/job.ts'
-import type { Ear, HandOvers } from '../../store/hand-overs.ts'
+import type { Ear, HandOvers, OnBack } from '../../store/hand-overs.ts'
 import { admit, dropAll } from './admit.ts'
 import type { Hybrid } from './hybrid.ts'
 import type { Handed } from './ports.ts'
@@ -23,11 +23,23 @@ export function hybridHandOvers(hybrid: Hybrid): HandOvers | undefined {
     listen(worker, onHandOver, onBack) {
       const session = sessions.get(worker)
       if (session === undefined) return Promise.resolve(() => undefined)
-      const onHanded = (handed: Handed): void => void deliver(hybrid, session, handed, onHandOver, onBack)
+      const onHanded = (handed: Handed): void => {
+        deliver(hybrid, session, handed, onHandOver, onBack).catch((error: unknown) => {
+          const { queue } = handed
+          runtime.logger.warn(
+            { worker, queue, error },
+            'jobs that were handed over could not be taken; they are asked for',
+          )
+          // What it has taken in of them is held as far as its session knows, and goes back with the look.
+          const own = session.queues.get(queue)
+          if (own !== undefined) session.suspect(own)
+          onBack('in-doubt')
+        })
+      }
       return new Promise((resolve) => {
         const subscribe = (): void => {
           if (hybrid.isStopped || session.isOver || sessions.get(worker) !== session) return
-          hear(worker, onHanded, onBack).then(resolve, (error: unknown) => {
+          hear(worker, onHanded, () => onBack('connected')).then(resolve, (error: unknown) => {
             runtime.logger.debug(
               { worker, error },
               'jobs cannot be handed over to this worker yet; it claims them when it is rung',
@@ -46,7 +58,7 @@ async function deliver(
   session: Session,
   { queue, tag, c, claimNo, texts }: Handed,
   ear: Ear,
-  onBack: () => void,
+  onBack: OnBack,
 ): Promise<void> {
   const own = session.queues.get(queue)
   // Of an epoch that is over: its rows come back by themselves.
@@ -64,7 +76,7 @@ async function deliver(
     // The worker has looked meanwhile. It may take nothing any more, so what is left in Redis it has to look for again.
     session.suspect(own)
     dropAll(session, jobs)
-    onBack()
+    onBack('in-doubt')
   } else if (ear({ claimNo, before, jobs }) === false) {
     dropAll(session, jobs)
   }

@@ -14,8 +14,9 @@ import { LiveStatus } from './live-status.ts'
 import { createMemoryWatch } from './memory-watch.ts'
 import type { DispatchNews, Ledger, Race } from './ports.ts'
 import { RedisWatch } from './redis-watch.ts'
+import { checkSelf } from './self-check.ts'
 import { Sessions } from './session.ts'
-import type { Session } from './session.ts'
+import type { Session, SessionQueue } from './session.ts'
 import type { HybridTimes } from './times.ts'
 import { Bells } from './bells.ts'
 import { Tally } from './tally.ts'
@@ -231,11 +232,19 @@ export class Hybrid {
   #setFailing(queue: string, isFailing: boolean): void {
     for (const session of this.sessions.all()) {
       const own = session.queues.get(queue)
-      if (own === undefined || !session.inFlight.setFailing(own.index, isFailing)) continue
+      if (own === undefined) continue
+      if (!isFailing && own.isSuspect) this.#checkNow(session, own)
+      if (!session.inFlight.setFailing(own.index, isFailing)) continue
       this.bells.ring(controlTopic(session.worker))
     }
     // Work is to be had elsewhere now.
     this.bells.ring(readyTopic(queue))
+  }
+
+  /** A worker that is quiet takes nothing more, and what a lost answer has left with it would wait for as long as it is. */
+  #checkNow(session: Session, own: SessionQueue): void {
+    const tag = this.view.tag(own.name)
+    if (tag !== null && !session.isOver) void checkSelf(this, session, own, tag)
   }
 
   #changed(queue: string): void {

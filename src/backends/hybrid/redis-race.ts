@@ -114,7 +114,14 @@ export function redisRace({ link, prefix, standMs = PARKED_MS }: RedisRaceOption
     },
     ...(!link.isCluster && {
       hear: (session: WorkerId, onHanded: (handed: Handed) => void, onBack: () => void) =>
-        link.subscribe(handsName(prefix, session), (message) => onHanded(handedOf(message)), onBack),
+        link.subscribe(
+          handsName(prefix, session),
+          (message) => {
+            const handed = handedOf(message)
+            if (handed !== null) onHanded(handed)
+          },
+          onBack,
+        ),
     }),
     async start() {
       await link.connect()
@@ -190,11 +197,13 @@ function takeReply([word, answered, ...parts]: Answer): TakeReply {
   return { kind: word === 'DUP' ? 'dup' : 'dead' }
 }
 
-/** As lua/_hand-over.lua tells it: a line that says what is answered, then a token a line. */
-function handedOf(message: string): Handed {
+/** As lua/_hand-over.lua tells it: a line that says what is answered, then a token a line. Null: somebody else has written it. */
+function handedOf(message: string): Handed | null {
   const [head = '', ...texts] = message.split(BETWEEN)
-  const [queue = '', tag = '', c, claimNo] = head.split(' ')
-  return { queue, tag, c: Number(c), claimNo: Number(claimNo), texts }
+  const [queue = '', tag = '', ...numbers] = head.split(' ')
+  const [c, claimNo] = numbers.map(Number)
+  if (!Number.isSafeInteger(c) || !Number.isSafeInteger(claimNo)) return null
+  return { queue, tag, c: c!, claimNo: claimNo!, texts }
 }
 
 function revoked(note: string): Revoked {

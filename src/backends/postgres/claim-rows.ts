@@ -84,6 +84,7 @@ function parseJob(
   const timeoutMs = words.number()
   const enqueuedAtMs = words.number()
   const runAtMs = words.isOver ? enqueuedAtMs : words.number()
+  if (!words.isOver) throw new Error('a line of a claim has more words than this version of Millrace knows')
   return {
     queueIndex: position - 1,
     seq,

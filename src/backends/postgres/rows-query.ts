@@ -63,13 +63,9 @@ export class RowsQuery extends DriverQuery {
     this.#timeoutMs = timeoutMs
   }
 
-  submit(connection: Wire): null {
+  /** Answers what made it impossible; the driver then calls `handleError`. */
+  submit(connection: Wire): Error | null {
     const { text, name, values } = this
-    this.#timer = systemClock.timer(this.#timeoutMs, () => {
-      this.#end(new Error('Query read timeout'))
-      // What was asked behind it would wait for the same answer.
-      connection.stream.destroy()
-    })
     connection.stream.cork()
     try {
       const isParsed =
@@ -80,9 +76,18 @@ export class RowsQuery extends DriverQuery {
       connection.bind({ portal: '', statement: name, values, binary: false, valueMapper: wireValue })
       connection.execute(ALL_ROWS)
       connection.sync()
+    } catch (error) {
+      // A part of it may be written: nothing can be said on this connection any more.
+      connection.stream.destroy()
+      return error instanceof Error ? error : new Error(String(error))
     } finally {
       connection.stream.uncork()
     }
+    this.#timer = systemClock.timer(this.#timeoutMs, () => {
+      this.#end(new Error('Query read timeout'))
+      // What was asked behind it would wait for the same answer.
+      connection.stream.destroy()
+    })
     return null
   }
 

@@ -43,10 +43,10 @@ export function redisHandOvers({ link, keys, where, logger }: RedisStore, runs: 
           hear(text)
         } catch (error) {
           logger.warn({ worker, error }, 'a message to this worker could not be read; what it holds is asked for')
-          onBack()
+          onBack('in-doubt')
         }
       }
-      return link.subscribe(keys.hands(worker), onMessage, onBack)
+      return link.subscribe(keys.hands(worker), onMessage, () => onBack('connected'))
     },
   }
 }

@@ -94,7 +94,7 @@ async function createClient(options: ClientOptions, role: string): Promise<Clien
   }
   if (nodes === undefined) return new library.Redis(settings)
   const { host: _, port: __, ...redisOptions } = settings
-  return new library.Cluster([...nodes], {
+  const cluster = new library.Cluster([...nodes], {
     redisOptions,
     lazyConnect: true,
     enableOfflineQueue: false,
@@ -103,6 +103,18 @@ async function createClient(options: ClientOptions, role: string): Promise<Clien
     maxRedirections: 8,
     retryDelayOnFailover: 0,
   })
+  cluster.on('+node', hearAsking)
+  return cluster
+}
+
+/** While a slot moves the library says ASKING before a command and hears of the command alone: a failure of the first would end Node. */
+function hearAsking(node: Redis): void {
+  const asking = node.asking.bind(node)
+  node.asking = (...args: readonly never[]) => {
+    const answer = asking(...args)
+    answer.catch(() => undefined)
+    return answer
+  }
 }
 
 const { random } = createRuntime()

@@ -15,6 +15,8 @@ export type LinkOptions = ClientOptions
 
 /** A connection that only listens finds out that it is dead by asking. */
 const ASK_EVERY_MS = 30_000
+/** The server refused, on a connection that lives: rights that are being changed, a script that blocks it. */
+const SUBSCRIBE_AGAIN_MS = 1_000
 
 export function createLink(options: LinkOptions): RedisLink {
   const isCluster = options.server.cluster !== undefined
@@ -91,8 +93,18 @@ export function createLink(options: LinkOptions): RedisLink {
       const listener = (from: string, message: string): void => {
         if (from === channel) onMessage(message)
       }
+      let again: Timer | undefined
       // What was said before the server knows of us again is lost, so it comes first; asking twice is harmless.
-      const onReady = (): void => void own.subscribe(channel).then(onBack, noop)
+      const onReady = (): void => {
+        again?.cancel()
+        own.subscribe(channel).then(onBack, (error: unknown) => {
+          // A connection that broke comes back by itself.
+          if (own.status !== 'ready') return
+          const message = 'Redis tells nothing on a channel that it told of before; asked again in a second'
+          options.logger.warn({ channel, error: redisError(error, 'subscribe').message }, message)
+          again = systemClock.timer(SUBSCRIBE_AGAIN_MS, onReady)
+        })
+      }
       own.on('message', listener)
       try {
         await own.subscribe(channel)
@@ -102,6 +114,7 @@ export function createLink(options: LinkOptions): RedisLink {
       }
       own.on('ready', onReady)
       return () => {
+        again?.cancel()
         own.off('message', listener)
         own.off('ready', onReady)
         if (own.status === 'ready') own.unsubscribe(channel).catch(noop)

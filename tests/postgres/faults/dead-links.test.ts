@@ -1,9 +1,12 @@
 // Links that die without a word: nobody gets a reset, nothing is answered any more. New connections work.
+import type { Submittable } from 'pg'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { Connections } from '../../../src/backends/postgres/connections.ts'
+import { RowsQuery } from '../../../src/backends/postgres/rows-query.ts'
+import type { Value } from '../../../src/backends/postgres/rows-query.ts'
 import type { JobId } from '../../../src/core/job.ts'
 import { postgres, silentLogger } from '../../../src/index.ts'
-import { systemClock } from '../../../src/runtime/clock.ts'
+import { sleep, systemClock } from '../../../src/runtime/clock.ts'
 import type { Clock } from '../../../src/runtime/clock.ts'
 import { createRuntime } from '../../../src/runtime/runtime.ts'
 import { finishedTopic } from '../../../src/store/wakeups.ts'
@@ -16,6 +19,7 @@ import { connectionsOf, useClient, useDatabase } from './databases.ts'
 import { until } from './until.ts'
 
 const ONE = { what: 'one', text: 'select 1' }
+const ALL_ANSWERED = Array.from({ length: 5 }, () => 'answered')
 let server: PostgresServer
 
 beforeAll(async () => {
@@ -33,7 +37,7 @@ function openConnections(url: string, statementTimeoutMs: number): Connections {
   const connections = new Connections({
     ...limits,
     url,
-    poolMax: 1,
+    poolMax: 2,
     applicationName: 'millrace',
     prepare: true,
     logger: silentLogger,
@@ -42,16 +46,26 @@ function openConnections(url: string, statementTimeoutMs: number): Connections {
   return connections
 }
 
-/** One call on each kind of connection; the errors by their codes. */
+/** A call on each kind of connection, and one behind another; the errors by their codes. */
 async function callAll(connections: Connections): Promise<readonly string[]> {
-  const calls = [connections.run(ONE, []), connections.beat(ONE, []), connections.runOrdered('worker', ONE, [])]
-  const told = calls.map((call) =>
-    call.then(
-      () => 'answered',
-      (error: { code: string }) => error.code,
+  return toldOf([
+    connections.run(ONE, []),
+    connections.with('several', (client) => client.query(ONE.text)),
+    connections.beat(ONE, []),
+    connections.runOrdered('worker', ONE, []),
+    connections.runOrdered('worker', ONE, []),
+  ])
+}
+
+function toldOf(calls: readonly Promise<unknown>[]): Promise<readonly string[]> {
+  return Promise.all(
+    calls.map((call) =>
+      call.then(
+        () => 'answered',
+        (error: { code: string }) => error.code,
+      ),
     ),
   )
-  return await Promise.all(told)
 }
 
 test(
@@ -62,19 +76,53 @@ test(
     const proxy = await useProxy()
     const connections = openConnections(proxy.urlOf(url), 1_000)
     onTestFinished(() => connections.close().then(() => undefined))
-    expect(await callAll(connections)).toEqual(['answered', 'answered', 'answered'])
+    expect(await callAll(connections)).toEqual(ALL_ANSWERED)
     proxy.forget()
-    expect(await callAll(connections)).toEqual(['STORE_TIMEOUT', 'STORE_TIMEOUT', 'STORE_TIMEOUT'])
-    expect(await callAll(connections)).toEqual(['answered', 'answered', 'answered'])
+    const [behind, ...others] = (await callAll(connections)).toReversed()
+    expect(others).toEqual(['STORE_TIMEOUT', 'STORE_TIMEOUT', 'STORE_TIMEOUT', 'STORE_TIMEOUT'])
+    // The connection went with the one before it.
+    expect(['STORE_TIMEOUT', 'STORE_UNAVAILABLE']).toContain(behind)
+    expect(await callAll(connections)).toEqual(ALL_ANSWERED)
   },
 )
+
+test('a connection outlives the time limit of a query that was answered, or refused', async () => {
+  const { url } = await useDatabase(server)
+  const client = await useClient(url)
+  const ask = (text: string): Promise<unknown> =>
+    new Promise((resolve, reject) => {
+      const query = new RowsQuery({ text, values: [], name: undefined, timeoutMs: 300 })
+      query.callback = (error, rows) => (error === null ? resolve(rows![0]![0]) : reject(error))
+      client.query(query as unknown as Submittable)
+    })
+  const pid = await ask('select pg_backend_pid()')
+  await expect(ask('select 1 / 0')).rejects.toThrow('division by zero')
+  await sleep(systemClock, 500)
+  expect(await ask('select pg_backend_pid()')).toBe(pid)
+})
+
+test('a value that cannot be written fails its call alone', async () => {
+  const { url } = await useDatabase(server)
+  const connections = openConnections(url, 1_000)
+  onTestFinished(() => connections.close().then(() => undefined))
+  const echo = { what: 'echo', text: 'select $1::text' }
+  const unwritable: unknown = {
+    toString: () => {
+      throw new Error('no text')
+    },
+  }
+  const values = [unwritable as Value] // what the types forbid
+  const calls = [connections.run(echo, values), connections.runOrdered('worker', echo, values)]
+  for (const code of await toldOf(calls)) expect(['STORE_REFUSED', 'STORE_UNAVAILABLE']).toContain(code)
+  expect(await callAll(connections)).toEqual(ALL_ANSWERED)
+})
 
 test('D1 a dead link cannot keep a process from stopping', async () => {
   const { url } = await useDatabase(server)
   const proxy = await useProxy()
   const connections = openConnections(proxy.urlOf(url), 30_000)
   await callAll(connections)
-  expect(proxy.open).toBe(3)
+  expect(proxy.open).toBe(4)
   proxy.forget()
   // Idle ones, and one that waits for an answer.
   const call = connections.run(ONE, []).catch((error: { code: string }) => error.code)
