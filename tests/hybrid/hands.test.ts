@@ -50,13 +50,6 @@ test('it is lost as well if that later one was of another queue', () => {
   expect(other.hands.told(other.stood[0]!, true, 30)).toBe('unheard')
 })
 
-test('a take that is refused says nothing of the one before it', () => {
-  const { hands } = standing(3, 4)
-  expect(hands.refused(4)).toBe(false)
-  hands.looked(4)
-  expect(hands.refused(5)).toBe(true)
-})
-
 test('a look finds all up to its number, and what comes of them later is not taken', () => {
   const { hands, stood } = standing(3, 5, 7)
   hands.told(stood[0]!, true, 0)
@@ -65,7 +58,7 @@ test('a look finds all up to its number, and what comes of them later is not tak
   expect([hands.hear(7), hands.isKnown]).toEqual([{ isMissing: false }, true])
 })
 
-test('one that was refused or brought something does not stand, and an epoch that is over leaves nothing open', () => {
+test('one that brought something does not stand, and an epoch that is over leaves nothing open', () => {
   const { hands } = standing(3, 5)
   hands.fell(3)
   expect(hands.isKnown).toBe(false)

@@ -36,6 +36,7 @@ async function setup({ isServed = true } = {}) {
   const refreshed: string[] = []
   const answers: Record<string, string | null> = { mail: 'one', letters: 'one', parcels: 'two' }
   const watch = new RedisWatch({
+    onPass: () => undefined,
     runtime: createRuntime({ clock, random: () => 0.5 }),
     view,
     times: HYBRID_TIMES,

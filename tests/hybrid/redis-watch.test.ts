@@ -32,6 +32,7 @@ async function setup() {
   const asked = { closes: [] as number[], moves: [] as number[], opens: [] as number[], probes: 0 }
   let answer: string | null = null
   const watch = new RedisWatch({
+    onPass: () => undefined,
     runtime: createRuntime({ clock, random: () => 0.5 }),
     view,
     times: HYBRID_TIMES,

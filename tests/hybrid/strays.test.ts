@@ -4,6 +4,7 @@ import { afterEach, expect, test } from 'vitest'
 import { composeHybrid } from '../../src/backends/hybrid/compose.ts'
 import { LedgerState, memoryLedger } from '../../src/backends/hybrid/memory-ledger.ts'
 import { MemoryRace } from '../../src/backends/hybrid/memory-race.ts'
+import type { Handed } from '../../src/backends/hybrid/ports.ts'
 import { relayOnce } from '../../src/backends/hybrid/relay.ts'
 import { HYBRID_TIMES } from '../../src/backends/hybrid/times.ts'
 import { backendOver } from '../../src/backends/memory/backend.ts'
@@ -16,6 +17,7 @@ import { ManualClock } from '../conformance/manual-clock.ts'
 import { newJob } from './ledger-world.ts'
 
 const QUEUE = 'mail'
+const OTHER = 'letters'
 const WORKER = 'worker' as WorkerId // as given
 const BEAT_MS = 500
 let backend: Backend | undefined
@@ -29,7 +31,7 @@ afterEach(async () => {
 async function setup() {
   const clock = new ManualClock()
   const world = new World(clock)
-  const trouble = { isAway: false, losesTakes: false }
+  const trouble: Trouble = { isAway: false, losesTakes: false, isMute: false, late: null }
   const race = troubled(new MemoryRace(), trouble)
   const composed = composeHybrid({
     runtime: createRuntime({ clock, random: () => 0.5 }),
@@ -43,9 +45,12 @@ async function setup() {
   const { hybrid } = composed
   const own = (backend = composed.backend)
   await own.start()
-  await own.queues.configure(QUEUE, {})
-  hybrid.epochs.openTokens(QUEUE)
-  await own.workers.register({ id: WORKER, host: 'h', pid: 1, queues: [QUEUE], concurrency: 10 })
+  const queues = [QUEUE, OTHER]
+  for (const queue of queues) {
+    await own.queues.configure(queue, {})
+    hybrid.epochs.openTokens(queue)
+  }
+  await own.workers.register({ id: WORKER, host: 'h', pid: 1, queues, concurrency: 10 })
   /** With beats of the worker. */
   const pass = async (ms: number): Promise<void> => {
     for (let passedMs = 0; passedMs < ms; passedMs += BEAT_MS) {
@@ -59,11 +64,11 @@ async function setup() {
   const claim = (claimNo: number) =>
     own.jobs.claim({ worker: WORKER, claimNo, queues: [QUEUE], limit: 5, stands: claimNo === 1 })
   /** Minted by its insert, which knows how full the lanes are. */
-  const insert = async (): Promise<JobId> => {
-    const tag = hybrid.view.tag(QUEUE)!
+  const insert = async (queue = QUEUE): Promise<JobId> => {
+    const tag = hybrid.view.tag(queue)!
     const ask = { pusher: 'p', tokens: [], backlog: null, window: 10 } as const
-    hybrid.lanes.learn(QUEUE, tag, (await race.push(QUEUE, tag, ask)).value!)
-    const job = newJob(QUEUE)
+    hybrid.lanes.learn(queue, tag, (await race.push(queue, tag, ask)).value!)
+    const job = newJob(queue)
     await own.jobs.insert([job])
     await clock.advance(1)
     return job.id
@@ -71,16 +76,31 @@ async function setup() {
   return { clock, hybrid, own, trouble, pass, statusOf, claim, insert }
 }
 
-/** While it is away no call arrives. */
-function troubled(race: MemoryRace, trouble: { readonly isAway: boolean; readonly losesTakes: boolean }): MemoryRace {
+interface Trouble {
+  /** No call arrives. */
+  isAway: boolean
+  losesTakes: boolean
+  isMute: boolean
+  /** Takes are refused; a copy of each is kept here, and comes when it is called. */
+  late: (() => unknown)[] | null
+}
+
+function troubled(race: MemoryRace, trouble: Trouble): MemoryRace {
   const lost = new MillraceError('STORE_UNAVAILABLE', 'Redis is away', { retryable: true })
   return new Proxy(race, {
     get(target, name) {
       const method: unknown = Reflect.get(target, name)
       if (typeof method !== 'function') return method
-      if (name === 'listen' || name === 'hear') return method.bind(target)
+      if (name === 'listen') return method.bind(target)
+      if (name === 'hear')
+        return (worker: WorkerId, onHanded: (handed: Handed) => void) =>
+          target.hear(worker, (handed) => trouble.isMute || onHanded(handed))
       return async (...args: readonly unknown[]) => {
         if (trouble.isAway) throw lost
+        if (name === 'take' && trouble.late !== null) {
+          trouble.late.push(() => method.apply(target, args))
+          return { refused: { why: 'EPOCH', redisId: 'redis', epoch: null }, value: null }
+        }
         const reply: unknown = await method.apply(target, args)
         if (name === 'take' && trouble.losesTakes) throw lost
         return reply
@@ -110,6 +130,48 @@ test('H2 what a lost answer left with a worker that takes nothing more goes back
   await relayOnce(hybrid, QUEUE, new Map(), true)
   const { jobs } = await claim(3)
   expect(jobs.map((job) => [job.id, job.attemptCount, job.crashCount])).toEqual([[id, 0, 0]])
+})
+
+test('H2 what a lost answer left with a worker that takes nothing more goes back although Redis was well all the time', async () => {
+  const { hybrid, trouble, pass, statusOf, claim, insert } = await setup()
+  const id = await insert()
+  trouble.losesTakes = true
+  expect((await claim(2)).jobs).toEqual([])
+  trouble.losesTakes = false
+  expect([hybrid.watch.isOpen(QUEUE), statusOf(id)]).toEqual([false, 'dispatched'])
+  await pass(2_000)
+  expect([hybrid.watch.isOpen(QUEUE), statusOf(id)]).toEqual([false, 'queued'])
+})
+
+test('H2 what a copy of a refused take brings, when the epoch has been opened meanwhile, goes back', async () => {
+  const { hybrid, trouble, pass, statusOf, claim, insert } = await setup()
+  hybrid.epochs.refused = () => undefined
+  const id = await insert()
+  const late = (trouble.late = [])
+  expect((await claim(2)).jobs).toEqual([])
+  trouble.late = null
+  for (const arrive of late as (() => unknown)[]) await arrive()
+  await pass(2_000)
+  expect([late.length, statusOf(id)]).toEqual([1, 'queued'])
+})
+
+test('D3 a hand-over that was not heard goes back also where the next claim has no room to ask its queue', async () => {
+  const { own, trouble, pass, statusOf, insert } = await setup()
+  await own.handOvers!.listen(
+    WORKER,
+    () => true,
+    () => undefined,
+  )
+  const ask = { worker: WORKER, queues: [QUEUE, OTHER], limit: 1 }
+  expect((await own.jobs.claim({ ...ask, claimNo: 1, stands: true })).jobs).toEqual([])
+  trouble.isMute = true
+  const unheard = await insert(OTHER)
+  const heard = await insert(QUEUE)
+  expect((await own.jobs.claim({ ...ask, claimNo: 2 })).jobs.map((job) => job.id)).toEqual([heard])
+  expect(statusOf(unheard)).toBe('dispatched')
+  // The worker is busy from here on: nobody claims.
+  await pass(2_000)
+  expect(statusOf(unheard)).toBe('queued')
 })
 
 test('D3 a hand-over that cannot be taken is told, makes the worker look, and the job is handed out after all', async () => {

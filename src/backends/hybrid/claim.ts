@@ -86,7 +86,7 @@ async function fillBasket(hybrid: Hybrid, session: Session, request: ClaimReques
   for (const name of request.queues) {
     const room = Math.min(limit - basket.jobs.length, session.room)
     if (room <= 0) {
-      notAsked(hybrid, name, basket)
+      notAsked(hybrid, session, name, basket)
       continue
     }
     const tag = hybrid.view.tag(name)
@@ -98,7 +98,7 @@ async function fillBasket(hybrid: Hybrid, session: Session, request: ClaimReques
     if (basket.refused !== undefined) return basket
   }
   const room = Math.min(limit - basket.jobs.length, session.room)
-  if (room <= 0) for (const name of fromLedger) notAsked(hybrid, name, basket)
+  if (room <= 0) for (const name of fromLedger) notAsked(hybrid, session, name, basket)
   if (fromLedger.length === 0 || room <= 0) return basket
   return claimReady(hybrid, session, request, fromLedger, room, basket)
 }
@@ -131,7 +131,9 @@ function isOfLedger({ view, watch }: Hybrid, queue: string): boolean {
 }
 
 /** The claim was full before it came to this queue: whether it is paused is said as far as it is known here. */
-function notAsked({ view }: Hybrid, name: string, { paused }: Basket): void {
+function notAsked({ view }: Hybrid, { queues }: Session, name: string, { paused }: Basket): void {
+  const own = queues.get(name)
+  if (own !== undefined) own.passedByC = own.c
   if (view.row(name)?.paused === true) paused.push(name)
 }
 
@@ -177,7 +179,9 @@ async function takeFrom(hybrid: Hybrid, session: Session, ask: Ask, basket: Bask
     hybrid.awaitGate(session)
     return
   }
-  if ((own.isSuspect || own.checking !== undefined) && !(await checkSelf(hybrid, session, own, ask.tag))) return
+  // Somebody else looks: what was taken meanwhile would seem to be unknown.
+  while (own.checking !== undefined) await own.checking
+  if (own.isSuspect && !(await checkSelf(hybrid, session, own, ask.tag))) return
   const reply = await session.reserving(ask.room, () => take(hybrid, session, own, ask))
   if (reply === undefined) return
   if (reply.kind === 'paused') basket.paused.push(ask.name)
@@ -210,8 +214,8 @@ async function take(hybrid: Hybrid, session: Session, own: SessionQueue, ask: As
     const isKept = reply === undefined ? hybrid.view.tag(name) === tag : reply.kind === 'dead'
     if (isKept) own.keepDone(done)
     if (reply !== undefined) told(session, own, request, before, reply)
-    // Refused: nobody is told any more whether the one before it was answered.
-    else if (!own.hands.refused(request.c)) session.suspect(own)
+    // Refused: a copy of it may yet find the epoch open, and nobody is told any more whether the one before it was answered.
+    else session.suspect(own)
     return reply
   } catch {
     own.keepDone(done)

@@ -38,12 +38,6 @@ export class Hands {
     this.#open = this.#open.filter(({ stood }) => stood.c !== c)
   }
 
-  /** It was refused. False: one before it may have been answered unheard, and only the take after that is told. */
-  refused(c: number): boolean {
-    this.fell(c)
-    return this.isKnown
-  }
-
   /**
    * What the take after it says. `lost`: a later message was heard, and none of this one. That may have been of another queue:
    * `heardNo` is the last claim that was heard of in any.

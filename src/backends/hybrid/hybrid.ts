@@ -16,7 +16,7 @@ import type { DispatchNews, Ledger, Race } from './ports.ts'
 import { RedisWatch } from './redis-watch.ts'
 import { checkSelf } from './self-check.ts'
 import { Sessions } from './session.ts'
-import type { Session, SessionQueue } from './session.ts'
+import type { Session } from './session.ts'
 import type { HybridTimes } from './times.ts'
 import { Bells } from './bells.ts'
 import { Tally } from './tally.ts'
@@ -117,6 +117,7 @@ export class Hybrid {
       closeTokens: (queue) => this.epochs.closeTokens(queue),
       moveTokens: (queue, redisId) => this.epochs.moveTokens(queue, redisId),
       refresh: (queues) => this.epochs.refresh(queues),
+      onPass: () => this.#lookForStrays(),
     })
     this.memory = createMemoryWatch(this)
     this.liveStatus = parts.eye === undefined ? undefined : this.#liveStatusIn(parts.eye)
@@ -208,6 +209,7 @@ export class Hybrid {
 
   stop(): void {
     this.isStopped = true
+    this.#isConnected = false
     for (const timer of this.#gateTimers.values()) timer.cancel()
     this.#gateTimers.clear()
   }
@@ -233,7 +235,6 @@ export class Hybrid {
     for (const session of this.sessions.all()) {
       const own = session.queues.get(queue)
       if (own === undefined) continue
-      if (!isFailing && own.isSuspect) this.#checkNow(session, own)
       if (!session.inFlight.setFailing(own.index, isFailing)) continue
       this.bells.ring(controlTopic(session.worker))
     }
@@ -241,10 +242,19 @@ export class Hybrid {
     this.bells.ring(readyTopic(queue))
   }
 
-  /** A worker that is quiet takes nothing more, and what a lost answer has left with it would wait for as long as it is. */
-  #checkNow(session: Session, own: SessionQueue): void {
-    const tag = this.view.tag(own.name)
-    if (tag !== null && !session.isOver) void checkSelf(this, session, own, tag)
+  /**
+   * A worker that is quiet, or busy for an hour, takes nothing more: what a lost answer or message has left with it would wait
+   * for as long.
+   */
+  #lookForStrays(): void {
+    for (const session of this.sessions.all()) {
+      if (session.isOver) continue
+      for (const own of session.queues.values()) {
+        if (!own.mustLook || own.taking > 0 || this.watch.isOpen(own.name)) continue
+        const tag = this.view.tag(own.name)
+        if (tag !== null) void checkSelf(this, session, own, tag)
+      }
+    }
   }
 
   #changed(queue: string): void {

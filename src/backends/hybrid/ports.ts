@@ -74,7 +74,8 @@ export interface Race {
   /**
    * Forgets the `done` fields, whatever comes next. c <= last c of the session: `dup`. Else takes at most `most` tokens and notes each as
    * held by session/c. Short of `most`: parked, the next push rings. A lost reply: `holdings` with that c first. If it `stands`
-   * and brought nothing, a push may answer it, once; not after a later take or `holdings` of this session.
+   * and brought nothing, a push may answer it, once; not after a later take or `holdings` of this session. A refusal is one of
+   * this copy: another may come when the epoch is open.
    */
   take(queue: string, tag: EpochTag, request: TakeRequest): Promise<Gated<TakeReply>>
   /**

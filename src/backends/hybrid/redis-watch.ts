@@ -27,6 +27,8 @@ export interface RedisWatchOptions {
   readonly moveTokens: (queue: string, redisId: string) => void
   readonly openTokens: (queue: string) => void
   readonly refresh: (queues: readonly string[]) => Promise<void>
+  /** About once a second, and more often while anything is not as it should be. */
+  readonly onPass: () => void
 }
 
 /** How often a Redis is asked that seems to be well. */
@@ -155,6 +157,7 @@ export class RedisWatch {
     const queues = new Set([...served(), ...this.#health.keys()])
     const odd = [...queues].filter((queue) => this.#isOdd(queue))
     await Promise.all([...odd.map((queue) => this.#mend(queue)), ...this.#due().map((queue) => this.#look(queue))])
+    this.#options.onPass()
     return (odd.length === 0 ? LOOK_MS : times.watchMs) * (0.75 + runtime.random() / 2)
   }
 

@@ -20,6 +20,8 @@ export class SessionQueue {
   c = 0
   taking = 0
   readonly hands = new Hands()
+  /** Of the take after which a claim had no room to ask here again: what became of it no take tells soon. */
+  passedByC = -1
   /** A take had an unknown outcome, or a token was not started: look before the next take. */
   isSuspect = false
   checking: Promise<void> | undefined
@@ -49,6 +51,11 @@ export class SessionQueue {
   get isKnown(): boolean {
     const isSure = !this.isSuspect && this.taking === 0 && this.checking === undefined
     return isSure && this.hands.isKnown && !this.#hasForgotten
+  }
+
+  /** Something may wait here that the next take would find, and there may be none for long. */
+  get mustLook(): boolean {
+    return this.isSuspect || (this.passedByC === this.c && !this.hands.isKnown)
   }
 
   /** Carried by the next take; back with `keepDone` unless that was answered. */
