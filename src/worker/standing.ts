@@ -23,6 +23,9 @@ export interface StandingOptions {
   readonly onDoubt: () => void
 }
 
+/** The connection for messages may be back later than that for calls, or never be allowed. */
+const LISTEN_AGAIN_MS = 5_000
+
 export class Standing {
   readonly #options: StandingOptions
   #worker: WorkerId | undefined
@@ -32,6 +35,7 @@ export class Standing {
   /** Of the last claim that was answered by a hand-over, as the store says. */
   #toldNo = 0
   #late: Timer | undefined
+  #again: Timer | undefined
   #hasStood = false
   /** A message was lost. */
   #isDeaf = false
@@ -109,16 +113,21 @@ export class Standing {
     this.#unlisten?.()
     this.#unlisten = undefined
     this.#late?.cancel()
-    this.#late = undefined
+    this.#again?.cancel()
+    this.#late = this.#again = undefined
     this.#hasStood = this.#isDeaf = false
     this.givenBack()
   }
 
   #follow(worker: WorkerId, handOvers: HandOvers): void {
-    const { runtime, onDoubt, onOpen } = this.#options
     this.stop()
     this.#worker = worker
     this.#knownNo = this.#toldNo = 0
+    this.#listen(worker, handOvers, false)
+  }
+
+  #listen(worker: WorkerId, handOvers: HandOvers, isAgain: boolean): void {
+    const { runtime, onDoubt, onOpen } = this.#options
     const onBack: OnBack = (why) => {
       if (worker !== this.#worker) return
       if (why === 'connected') this.#isDeaf = false
@@ -133,11 +142,12 @@ export class Standing {
           onOpen()
         },
         (error: unknown) => {
-          // The bell still rings. The next life tries again.
-          runtime.logger.warn(
-            { worker, error },
-            'jobs cannot be handed over to this worker; it claims them when it is rung',
-          )
+          if (worker !== this.#worker) return
+          const message = 'jobs cannot be handed over to this worker yet; it claims them when it is rung'
+          // Said once: where a permission is missing it is the same every time.
+          if (isAgain) runtime.logger.debug({ worker, error }, message)
+          else runtime.logger.warn({ worker, error }, message)
+          this.#again = runtime.clock.timer(LISTEN_AGAIN_MS, () => this.#listen(worker, handOvers, true))
         },
       )
   }

@@ -10,16 +10,16 @@ import { ManualClock } from '../conformance/manual-clock.ts'
 const [ONE, TWO] = ['one', 'two'] as unknown as readonly [WorkerId, WorkerId] // ids as given
 
 /** A life whose hand-overs are heard, unless nobody can listen. */
-async function setup(listening: Promise<void> = Promise.resolve()) {
+async function setup(listening: Promise<void> = Promise.resolve(), listeningAgain = listening) {
   const clock = new ManualClock()
-  const seen = { got: [] as string[], doubts: 0, opens: 0, held: 0, stopped: 0 }
+  const seen = { got: [] as string[], doubts: 0, opens: 0, held: 0, stopped: 0, listens: 0 }
   const ears = new Map<WorkerId, (handOver: HandOver) => void>()
   const lost = new Map<WorkerId, OnBack>()
   const standing = new Standing({
     runtime: createRuntime({ clock }),
     handOvers: {
       async listen(worker, onHandOver, onBack) {
-        await listening
+        await (seen.listens++ === 0 ? listening : listeningAgain)
         ears.set(worker, onHandOver)
         lost.set(worker, onBack)
         return () => void (seen.stopped += 1)
@@ -53,6 +53,20 @@ test('a claim stands only once its hand-overs can be heard', async () => {
 test('where nobody can listen claims do not stand, and the worker goes on', async () => {
   const { standing, seen } = await setup(Promise.reject(new Error('no permission')))
   expect([standing.stand(ONE), seen.opens, seen.doubts]).toEqual([false, 0, 0])
+})
+
+test('a life that could not listen at first tries again, and its claims stand then', async () => {
+  const { clock, standing, seen } = await setup(Promise.reject(new Error('not connected yet')), Promise.resolve())
+  expect([standing.stand(ONE), seen.listens]).toEqual([false, 1])
+  await clock.advance(5_000)
+  expect([standing.stand(ONE), seen.opens, seen.listens]).toEqual([true, 1, 2])
+})
+
+test('a life that is over does not try to listen again', async () => {
+  const { clock, standing, seen } = await setup(Promise.reject(new Error('not connected yet')))
+  standing.stop()
+  await clock.advance(20_000)
+  expect(seen.listens).toBe(1)
 })
 
 test('a hand-over that comes twice is taken once', async () => {

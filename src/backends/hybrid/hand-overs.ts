@@ -9,8 +9,6 @@ import type { Hybrid } from './hybrid.ts'
 import type { Handed } from './ports.ts'
 import type { Session } from './session.ts'
 
-/** Redis may be away when a worker starts. */
-const SUBSCRIBE_AGAIN_MS = 5_000
 const NONE: readonly ClaimedJob[] = []
 
 /** Undefined where takes cannot stand. */
@@ -36,19 +34,7 @@ export function hybridHandOvers(hybrid: Hybrid): HandOvers | undefined {
           onBack('in-doubt')
         })
       }
-      return new Promise((resolve) => {
-        const subscribe = (): void => {
-          if (hybrid.isStopped || session.isOver || sessions.get(worker) !== session) return
-          hear(worker, onHanded, () => onBack('connected')).then(resolve, (error: unknown) => {
-            runtime.logger.debug(
-              { worker, error },
-              'jobs cannot be handed over to this worker yet; it claims them when it is rung',
-            )
-            runtime.clock.timer(SUBSCRIBE_AGAIN_MS, subscribe)
-          })
-        }
-        subscribe()
-      })
+      return hear(worker, onHanded, () => onBack('connected'))
     },
   }
 }

@@ -94,12 +94,13 @@ export function createLink(options: LinkOptions): RedisLink {
         if (from === channel) onMessage(message)
       }
       let again: Timer | undefined
+      let isOver = false
       // What was said before the server knows of us again is lost, so it comes first; asking twice is harmless.
       const onReady = (): void => {
         again?.cancel()
         own.subscribe(channel).then(onBack, (error: unknown) => {
           // A connection that broke comes back by itself.
-          if (own.status !== 'ready') return
+          if (isOver || own.status !== 'ready') return
           const message = 'Redis tells nothing on a channel that it told of before; asked again in a second'
           options.logger.warn({ channel, error: redisError(error, 'subscribe').message }, message)
           again = systemClock.timer(SUBSCRIBE_AGAIN_MS, onReady)
@@ -114,6 +115,7 @@ export function createLink(options: LinkOptions): RedisLink {
       }
       own.on('ready', onReady)
       return () => {
+        isOver = true
         again?.cancel()
         own.off('message', listener)
         own.off('ready', onReady)
