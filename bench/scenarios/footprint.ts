@@ -11,7 +11,10 @@ export const footprint: Scenario = {
   aim: 'enqueue',
   jobs: { memory: 50_000, redis: 50_000, postgres: 50_000 },
   seconds: { memory: 4, redis: 14, postgres: 7 },
-  usual: 'nobody',
+  // Graphile Worker once: what is tuned is its worker.
+  usual: ['millrace', 'graphile-worker-tuned', 'pg-boss', 'bullmq', 'bee-queue'],
+  // Bytes hardly move.
+  runs: 1,
   async run(stage, jobs) {
     // The first jobs also load code and grow pools; that is not the price of a job.
     await warmUpProducers(stage, jobs)
