@@ -106,7 +106,7 @@ function markOf({ usual, only }: Scenario): string {
 
 function runsOf({ runs = RUNS_DEFAULT, runsOf: runsOfSome = {} }: Scenario): string {
   const most = Math.max(runs, ...Object.values(runsOfSome))
-  if (most > runs) return ` (Millrace: ${most} runs)`
+  if (most > runs) return ` (ours up to ${most} runs)`
   return runs === RUNS_DEFAULT ? '' : runs === 1 ? ' (one run)' : ` (${runs} runs)`
 }
 

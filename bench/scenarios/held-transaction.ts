@@ -17,7 +17,7 @@ export const heldTransaction: Scenario = {
   says: `rate of the last of ${ROUNDS} rounds while a snapshot is held, and its ratio to the same without`,
   aim: 'throughput',
   jobs: { postgres: 120_000 },
-  seconds: { postgres: 12, slow: 50 },
+  seconds: { postgres: 15, slow: 50 },
   usual: ['millrace', 'graphile-worker-tuned', 'pg-boss'],
   async run(stage, jobs) {
     const roundJobs = Math.ceil(jobs / ROUNDS)

@@ -104,6 +104,14 @@ describe('findings', () => {
     expect(renderSummary(reportWith(report.results, beside))).toContain('handlers of 10 ms')
   })
 
+  test('the README says with which window the hybrid was measured, and what it does with nothing set', () => {
+    const hybrid = rows('millrace:hybrid', 'drain-100', { jobs_per_s: 100_000 })
+    expect(renderSummary(reportWith(hybrid))).toContain('its window raised to 160 000 jobs (default 10 000)')
+    const unset = rows('millrace:hybrid', 'drain-100-defaults', { jobs_per_s: 60_000 })
+    expect(renderSummary(reportWith(hybrid, unset))).toContain('it works off 60 000 (59 400–60 600) no-op jobs/s')
+    expect(renderSummary(report)).not.toContain('window')
+  })
+
   test('two processes are put beside one, with the processor time of each', () => {
     const found = secondProcessesOf([
       ...rows('millrace:postgres', 'handlers-10ms', { jobs_per_s: 900 }),
