@@ -11,6 +11,7 @@ const PROCESSES = [
   'tests/supervisor/hybrid.test.ts',
   'tests/supervisor/processes.test.ts',
   'tests/supervisor/autoscale-processes.test.ts',
+  'tests/bench/command.test.ts',
 ]
 
 /**

@@ -28,11 +28,11 @@ Measures Millrace and its peers on this machine, in turns, under the same durabi
   --full                      run all scenarios on all systems
   --runs N                    runs per system and scenario (default ${RUNS_DEFAULT}, or as the scenario says); medians are reported
   --jobs N                    jobs per run instead of the default of the scenario
-  --json FILE                 where the results go (default: a new file in bench/results)
+  --json FILE                 where the results go, a file that is not there yet (default: a new one in bench/results)
   --resume FILE               go on with a benchmark that was interrupted, or whose measurements failed
   --help                      show this
 
-Without options the scenarios marked with * are measured on all systems and those marked with + on Millrace alone, in about
+Without options the scenarios marked with * are measured on all systems and those marked with + on some, in about
 ${inWords(estimateOf(usualCellsOf(allTargets())))} on 2 cores; --full takes about ${inWords(estimateOf(cellsOf(allTargets(), SCENARIOS)))}. The estimate for what was asked is printed at the start.
 
 Systems:
@@ -99,12 +99,15 @@ function estimateOf(cells: readonly Cell[]): number {
   return START_S + estimateS(turnsOf(cells))
 }
 
-function markOf({ usual }: Scenario): string {
-  return usual === undefined ? '*' : usual === 'ours' ? '+' : ' '
+function markOf({ usual, only }: Scenario): string {
+  if (usual === undefined && only === undefined) return '*'
+  return usual?.length === 0 ? ' ' : '+'
 }
 
-function runsOf({ runs }: Scenario): string {
-  return runs === undefined || runs === RUNS_DEFAULT ? '' : ` (${runs} runs)`
+function runsOf({ runs = RUNS_DEFAULT, runsOf: runsOfSome = {} }: Scenario): string {
+  const most = Math.max(runs, ...Object.values(runsOfSome))
+  if (most > runs) return ` (ours up to ${most} runs)`
+  return runs === RUNS_DEFAULT ? '' : runs === 1 ? ' (one run)' : ` (${runs} runs)`
 }
 
 function backendsOf(targets: readonly Target[]): string {

@@ -1,7 +1,7 @@
 // Everything that can be measured. A system is loaded only in the process that measures it, so that one
 // peer's client never weighs on another's numbers.
 import type { Scenario } from './scenario.ts'
-import { drain, drainFresh, drainLarge, drainSlowLink } from './scenarios/drain.ts'
+import { drain, drainFresh, drainLarge, drainSlowLink, drainUnset } from './scenarios/drain.ts'
 import { enqueueBulk, enqueueLarge, enqueueSingle } from './scenarios/enqueue.ts'
 import { footprint } from './scenarios/footprint.ts'
 import { handlers } from './scenarios/handlers.ts'
@@ -10,7 +10,8 @@ import { latency500, latencyIdle } from './scenarios/latency.ts'
 import { longBacklog } from './scenarios/long-backlog.ts'
 import { produceConsume } from './scenarios/produce-consume.ts'
 import { POOL_SIZE } from './system.ts'
-import type { System } from './system.ts'
+import type { Aim, System } from './system.ts'
+import { WINDOW_SAYS } from './window.ts'
 
 export const SCENARIOS: readonly Scenario[] = [
   enqueueSingle,
@@ -22,6 +23,7 @@ export const SCENARIOS: readonly Scenario[] = [
   drain(10, 2),
   drain(100),
   drain(100, 2),
+  drainUnset,
   drainFresh,
   drainSlowLink,
   drainLarge,
@@ -35,12 +37,19 @@ export const SCENARIOS: readonly Scenario[] = [
   heldTransaction,
 ]
 
-export const OURS = 'millrace'
+export { OURS } from './system.ts'
+
+export interface Setting {
+  readonly says: string
+  readonly backends?: readonly string[]
+  /** Of the scenarios in which it plays a part. */
+  readonly aims?: readonly Aim[]
+}
 
 export interface SystemEntry {
   readonly backends: readonly string[]
-  /** How it is set up, where that is not its default. */
-  readonly settings: string
+  /** How it is set up, where that is not its default; parts that are not about all of its rows say which. */
+  readonly settings: readonly Setting[]
   /** The package of bench/peers whose version counts; absent for Millrace itself. */
   readonly package?: string
   readonly load: () => Promise<System>
@@ -49,39 +58,57 @@ export interface SystemEntry {
 export const SYSTEMS: Readonly<Record<string, SystemEntry>> = {
   millrace: {
     backends: ['memory', 'postgres', 'redis', 'redis-no-aof', 'hybrid', 'hybrid-no-aof'],
-    settings: 'defaults (hybrid: window 160 000, in all 1 000 000); schema, timeout, audit trail and all events on',
+    settings: [
+      { says: 'defaults; schema, timeout, audit trail and all events on' },
+      { says: WINDOW_SAYS, backends: ['hybrid', 'hybrid-no-aof'] },
+    ],
     load: async () => (await import('./systems/millrace.ts')).millrace,
   },
   'graphile-worker': {
     backends: ['postgres'],
-    settings: `defaults; pool ${POOL_SIZE}, log off`,
+    settings: [{ says: `defaults; pool ${POOL_SIZE}, log off` }],
     package: 'graphile-worker',
     load: async () => (await import('./systems/graphile-worker.ts')).graphileWorker,
   },
   'graphile-worker-tuned': {
     backends: ['postgres'],
-    settings: `localQueue.size 500, completeJobBatchDelay 0, failJobBatchDelay 0; pool ${POOL_SIZE}, log off`,
+    settings: [
+      { says: `localQueue.size 500, completeJobBatchDelay 0, failJobBatchDelay 0; pool ${POOL_SIZE}, log off` },
+    ],
     package: 'graphile-worker',
     load: async () => (await import('./systems/graphile-worker.ts')).graphileWorkerTuned,
   },
   'pg-boss': {
     backends: ['postgres'],
-    settings:
-      'work: batches of 1000 × 2 workers whatever the concurrency, listen/notify, burstWhenBatchFull; ' +
-      'handlers that take time: batches of 100 × 2 workers, which share the concurrency; ' +
-      `latency: batches of 1000 × 1 worker, listen/notify; enqueue: no notify; pool ${POOL_SIZE}`,
+    settings: [
+      {
+        says: 'work: batches of 1000 × 2 workers whatever the concurrency, listen/notify, burstWhenBatchFull',
+        aims: ['throughput'],
+      },
+      {
+        says: 'handlers that take time: batches of 100 × 2 workers, which share the concurrency',
+        aims: ['handlers'],
+      },
+      { says: 'latency: batches of 1000 × 1 worker, listen/notify', aims: ['latency'] },
+      { says: 'enqueue: no notify', aims: ['enqueue'] },
+      { says: `pool ${POOL_SIZE}` },
+    ],
     package: 'pg-boss',
     load: async () => (await import('./systems/pg-boss.ts')).pgBoss,
   },
   bullmq: {
     backends: ['postgres', 'redis', 'redis-no-aof'],
-    settings: `removeOnComplete, removeOnFail; on PostgreSQL createPostgresBackend, pool ${POOL_SIZE}; on Redis ioredis`,
+    settings: [
+      { says: 'removeOnComplete, removeOnFail' },
+      { says: `createPostgresBackend, pool ${POOL_SIZE}`, backends: ['postgres'] },
+      { says: 'ioredis', backends: ['redis', 'redis-no-aof'] },
+    ],
     package: 'bullmq',
     load: async () => (await import('./systems/bullmq.ts')).bullmq,
   },
   'bee-queue': {
     backends: ['redis', 'redis-no-aof'],
-    settings: 'removeOnSuccess, removeOnFailure; no events sent or listened to, storeJobs off',
+    settings: [{ says: 'removeOnSuccess, removeOnFailure; no events sent or listened to, storeJobs off' }],
     package: 'bee-queue',
     load: async () => (await import('./systems/bee-queue.ts')).beeQueue,
   },

@@ -1,8 +1,10 @@
 // `npm run bench`: measures each cell several times, each time in a fresh process, and prints medians.
+import { existsSync } from 'node:fs'
 import { isAnswered } from '../scripts/command-line.ts'
 import { ROOT } from '../scripts/compile.ts'
 import { USAGE, parseCommand } from './args.ts'
 import type { Command } from './args.ts'
+import { SYSTEMS } from './catalogue.ts'
 import { measureInChild } from './child.ts'
 import { commitOf } from './commit.ts'
 import { compileChild } from './compile.ts'
@@ -23,11 +25,13 @@ async function run(command: Extract<Command, { kind: 'run' | 'resume' }>): Promi
   const before = command.kind === 'resume' ? withoutFailures(readJournal(command.file)) : undefined
   const plan = command.kind === 'resume' ? before!.plan : command.plan
   const file = command.kind === 'resume' ? command.file : (command.json ?? usualFile(ROOT, nowText()))
+  if (before === undefined && existsSync(file))
+    throw new Error(`${file} is there already: go on with it by --resume ${file}, or give --json another name`)
   const left = turnsLeft(before ?? { plan, turns: [] })
   const minutes = inWords(START_S + estimateS(left))
   say(`${left.length} measurements, about ${minutes} on 2 cores; each is written to ${file} as it ends`)
 
-  const peers = await preparePeers(ROOT)
+  const peers = await preparePeers(ROOT, plan.cells.some(isOfPeer))
   const script = await compileChild()
   const servers = await startServers(new Set(plan.cells.map(({ backend }) => backend)))
   try {
@@ -42,6 +46,10 @@ async function run(command: Extract<Command, { kind: 'run' | 'resume' }>): Promi
   } finally {
     await servers.stop()
   }
+}
+
+function isOfPeer({ system }: Cell): boolean {
+  return SYSTEMS[system]?.package !== undefined
 }
 
 interface Measuring {

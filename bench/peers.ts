@@ -20,8 +20,11 @@ export interface Peers {
   readonly versions: Readonly<Record<string, string>>
 }
 
-/** Installs what is missing or of another version, and says so. */
-export async function preparePeers(root: string): Promise<Peers> {
+/**
+ * Installs what is missing or of another version, and says so. Where no peer is measured nothing is installed: without
+ * their Node measurements run on the one that runs the benchmark.
+ */
+export async function preparePeers(root: string, arePeersMeasured = true): Promise<Peers> {
   const directory = join(root, 'bench', 'peers')
   // Our own manifest.
   const { dependencies } = readJson(join(directory, 'package.json')) as { dependencies: Record<string, string> }
@@ -29,6 +32,8 @@ export async function preparePeers(root: string): Promise<Peers> {
   const node = join(directory, 'node_modules', 'node', 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
   const isReady = (): boolean =>
     existsSync(node) && names.every((name) => installedVersion(directory, name) === dependencies[name])
+  if (!isReady() && !arePeersMeasured)
+    return { directory, node: process.execPath, nodeVersion: process.version, versions: {} }
   if (!isReady()) {
     process.stderr.write('installing the peers and their Node into bench/peers/node_modules (once, about 220 MB)\n')
     await npmCi(directory)

@@ -1,8 +1,9 @@
 // What is measured, and in which order: scenario by scenario, and within one scenario round by round, each
 // system once per round; what is compared with another scenario has its rounds together with that one. A machine that slows
-// down for a minute slows them all, not the one whose turn it was.
+// down for a minute slows them all, not the one whose turn it was. Every round has an order of its own, so that nobody
+// always follows one who leaves a warm or a tired machine behind.
 import { BACKENDS, keeperOf } from './backends.ts'
-import { OURS, SCENARIOS, SYSTEMS } from './catalogue.ts'
+import { SCENARIOS, SYSTEMS } from './catalogue.ts'
 import { RUNS_DEFAULT } from './scenario.ts'
 import type { Scenario } from './scenario.ts'
 
@@ -39,23 +40,41 @@ export function cellsOf(
   asked: Asked = {},
 ): readonly Cell[] {
   return scenarios.flatMap((scenario) =>
-    targets.flatMap(({ system, backend }) => {
-      const usual = scenario.jobs[keeperOf(backend)]
-      // A scenario that cannot be played there.
-      if (usual === undefined) return []
+    targets.flatMap((target) => {
+      if (!canPlay(target, scenario)) return []
+      const usual = scenario.jobs[keeperOf(target.backend)]!
       const jobs = Math.min(asked.jobs ?? usual, scenario.jobsMax ?? Infinity)
-      return { system, backend, scenario: scenario.name, jobs, runs: asked.runs ?? scenario.runs ?? RUNS_DEFAULT }
+      return { ...target, scenario: scenario.name, jobs, runs: asked.runs ?? runsOf(target, scenario) }
     }),
   )
 }
 
 /** Without `--scenario` and `--full`. */
 export function usualCellsOf(targets: readonly Target[], asked: Asked = {}): readonly Cell[] {
-  const ours = targets.filter(({ system }) => system === OURS)
-  return SCENARIOS.flatMap((scenario) => {
-    if (scenario.usual === 'nobody') return []
-    return cellsOf(scenario.usual === 'ours' ? ours : targets, [scenario], asked)
-  })
+  return SCENARIOS.flatMap((scenario) =>
+    cellsOf(
+      targets.filter((target) => isUsual(target, scenario)),
+      [scenario],
+      asked,
+    ),
+  )
+}
+
+export function canPlay(target: Target, { jobs, only }: Pick<Scenario, 'jobs' | 'only'>): boolean {
+  return jobs[keeperOf(target.backend)] !== undefined && isAmong(target, only)
+}
+
+export function isUsual(target: Target, { usual }: Pick<Scenario, 'usual'>): boolean {
+  return isAmong(target, usual)
+}
+
+/** Absent names: everybody is. */
+function isAmong({ system, backend }: Target, names: readonly string[] | undefined): boolean {
+  return names === undefined || names.includes(system) || names.includes(`${system}:${backend}`)
+}
+
+function runsOf({ system, backend }: Target, { runs, runsOf: own }: Scenario): number {
+  return own?.[`${system}:${backend}`] ?? runs ?? RUNS_DEFAULT
 }
 
 export function turnsOf(cells: readonly Cell[]): readonly Turn[] {
@@ -64,8 +83,25 @@ export function turnsOf(cells: readonly Cell[]): readonly Turn[] {
   return groups.flatMap((group) => {
     const same = cells.filter((cell) => groupOf(cell) === group)
     const rounds = Array.from({ length: Math.max(...same.map(({ runs }) => runs)) }, (_, index) => index + 1)
-    return rounds.flatMap((run) => same.flatMap((cell) => (run <= cell.runs ? { cell, run } : [])))
+    return rounds.flatMap((run) =>
+      inOrderOf(
+        run,
+        same.filter(({ runs }) => run <= runs),
+      ).map((cell) => ({ cell, run })),
+    )
   })
+}
+
+/**
+ * Every second round is the one before from its end; the third is dealt into two piles, the fifth into three, and so on. The
+ * same each time, so that a benchmark which goes on finds the plan it left.
+ */
+function inOrderOf<Item>(round: number, items: readonly Item[]): readonly Item[] {
+  const piles = 1 + (Math.floor((round - 1) / 2) % Math.max(1, items.length - 1))
+  const dealt = Array.from({ length: piles }, (_, pile) =>
+    items.filter((_item, index) => index % piles === pile),
+  ).flat()
+  return round % 2 === 0 ? dealt.reverse() : dealt
 }
 
 export function allTargets(): readonly Target[] {

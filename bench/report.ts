@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { cpus, platform, release, totalmem } from 'node:os'
 import { BACKENDS } from './backends.ts'
-import { SYSTEMS } from './catalogue.ts'
-import { METHOD } from './method.ts'
+import { SCENARIOS, SYSTEMS } from './catalogue.ts'
+import { methodOf } from './method.ts'
 import type { Peers } from './peers.ts'
 import type { Cell } from './plan.ts'
 import type { BenchServer } from './postgres.ts'
@@ -88,10 +88,20 @@ export function aboutOf(cells: readonly Cell[], equipment: Equipment): About {
     node: equipment.peers.nodeVersion,
     versions: versionsOf(cells, equipment),
     durability: bySystem(({ backend }) => durabilityOf(backend)),
-    settings: bySystem(({ system }) => SYSTEMS[system]?.settings ?? 'unknown'),
-    method: METHOD,
+    settings: bySystem((cell) => settingsOf(cell, cells)),
+    method: methodOf(new Set(cells.map(({ scenario }) => scenario))),
     notes: [equipment.postgres, equipment.redis].flatMap((server) => server?.notes ?? []),
   }
+}
+
+/** Of a system on a backend, as far as it matters in what is planned. */
+function settingsOf({ system, backend }: Cell, cells: readonly Cell[]): string {
+  const own = cells.filter((cell) => cell.system === system && cell.backend === backend)
+  const aims = new Set(own.flatMap(({ scenario }) => SCENARIOS.find(({ name }) => name === scenario)?.aim ?? []))
+  const parts = (SYSTEMS[system]?.settings ?? []).filter(
+    (part) => part.backends?.includes(backend) !== false && part.aims?.some((aim) => aims.has(aim)) !== false,
+  )
+  return parts.length === 0 ? 'unknown' : parts.map(({ says }) => says).join('; ')
 }
 
 function durabilityOf(backend: string): string {

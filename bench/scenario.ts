@@ -46,18 +46,24 @@ export interface Scenario {
   readonly aim: Aim
   /** Unless `--jobs` says otherwise, by what keeps them; absent: it cannot be played there. */
   readonly jobs: Readonly<Partial<Record<Keeper, number>>>
-  /** What a measurement takes with that number of jobs, without what is around every one; see estimate.ts. */
-  readonly seconds: Readonly<Partial<Record<Keeper, number>>>
-  /** Who is measured unless `--full` or `--scenario` asks for it; absent: everybody. */
-  readonly usual?: 'ours' | 'nobody'
+  /** What a measurement takes with that number of jobs, without what is around every one, and longer who is slow; see estimate.ts. */
+  readonly seconds: Readonly<Partial<Record<Keeper | 'slow', number>>>
+  /** The only ones it says something about, as SYSTEM or SYSTEM:BACKEND; absent: everybody. */
+  readonly only?: readonly string[]
+  /** Who is measured unless `--full` or `--scenario` asks for it, named in the same way; absent: everybody. */
+  readonly usual?: readonly string[]
   /** It takes turns with this one, as systems do, because the two are compared. */
   readonly beside?: string
-  /** Unless `--runs` says otherwise; absent: RUNS_DEFAULT. More where one run is short and the promises are about it. */
+  /** Unless `--runs` says otherwise; absent: RUNS_DEFAULT. */
   readonly runs?: number
+  /** Of those named, instead: more where one run is short and the promises are about it. */
+  readonly runsOf?: Readonly<Record<string, number>>
   /** The most it takes, whatever `--jobs` says; absent: no bound of its own. */
   readonly jobsMax?: number
   /** Of the body of a payload, if it is not the usual one. */
   readonly bodyBytes?: number
+  /** The system is set up with nothing but the addresses of its servers. */
+  readonly isUnset?: true
   /** Added to every round trip between the system and its servers; absent: they are reached directly. */
   readonly addedMs?: number
   run(stage: Stage, jobs: number): Promise<Measurement>

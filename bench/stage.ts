@@ -14,7 +14,7 @@ import type { Place } from './system.ts'
 export interface StageOptions {
   readonly system: string
   readonly backend: string
-  readonly scenario: Pick<Scenario, 'aim' | 'bodyBytes' | 'addedMs'>
+  readonly scenario: Pick<Scenario, 'aim' | 'bodyBytes' | 'addedMs' | 'isUnset'>
   readonly servers: Pick<Order, 'postgres' | 'redis'>
 }
 
@@ -29,6 +29,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const place: Place = {
     backend,
     aim: scenario.aim,
+    ...(scenario.isUnset && { isUnset: true }),
     ...(database && { url: reached(database.url) }),
     ...(redis && { redisUrl: reached(redis.url) }),
   }

@@ -2,6 +2,12 @@
 // in the way its own documentation recommends; the scenarios are the same for all.
 import { randomBytes } from 'node:crypto'
 
+export const OURS = 'millrace'
+/** Without what lives in memory, which is compared with nobody. */
+export const OURS_ON_SERVERS: readonly string[] = ['postgres', 'redis', 'redis-no-aof', 'hybrid', 'hybrid-no-aof'].map(
+  (backend) => `${OURS}:${backend}`,
+)
+
 export interface System {
   /** Makes what it needs in the store; several processes may open the same place one after the other. */
   open(place: Place): Promise<OpenSystem>
@@ -13,6 +19,8 @@ export interface Place {
   readonly url?: string
   readonly redisUrl?: string
   readonly aim: Aim
+  /** Nothing is set for the benchmark. */
+  readonly isUnset?: true
 }
 
 /** What the scenario is about, for systems that are set up differently for each. */

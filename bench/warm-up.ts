@@ -32,8 +32,8 @@ const LEARN_MAX = 500
 const LEARN_MS = 10
 
 /** The crew goes on working. Answers how many jobs it has done. */
-export async function warmUp(stage: Stage, crew: Crew, jobs: number): Promise<number> {
-  const first = Math.min(JOBS_MAX, jobs)
+export async function warmUp(stage: Stage, crew: Crew, jobs: number, firstMax = JOBS_MAX): Promise<number> {
+  const first = Math.min(firstMax, jobs)
   await fill(stage, first)
   let perMs = first / (await workOff(stage, crew, first))
   await crew.stop()

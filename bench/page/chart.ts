@@ -20,7 +20,7 @@ export interface Chart {
 
 const WIDTH = 800
 /** The longest name, in letters of 13 pixels. */
-const LABEL_WIDTH = 270
+const LABEL_WIDTH = 300
 const TEXT_WIDTH = 90
 const BAR_WIDTH_MAX = WIDTH - LABEL_WIDTH - TEXT_WIDTH
 const ROW_HEIGHT = 26

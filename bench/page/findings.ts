@@ -1,8 +1,8 @@
 // What the numbers say: how Millrace stands beside the best peer, where a peer is ahead, and what a second process brings.
-import { keeperOf } from '../backends.ts'
 import { OURS, SCENARIOS } from '../catalogue.ts'
 import { ratiosOf } from '../ratios.ts'
 import type { Ratio } from '../ratios.ts'
+import { canPlay, isUsual } from '../plan.ts'
 import type { Row } from '../report.ts'
 import { METRIC_NAMES } from '../scenario.ts'
 import type { Metric } from '../scenario.ts'
@@ -55,16 +55,23 @@ export interface Missing {
   readonly target: string
 }
 
-/** Of the scenarios that were played: targets that can play them and have no row. Peers only where one of them has. */
+/** Of the scenarios that were played: targets that can play them and have no row. Who does not by default, only where one such has. */
 export function missingOf(rows: readonly Row[], targets: readonly string[]): readonly Missing[] {
-  return SCENARIOS.flatMap(({ name, jobs, usual }) => {
-    const played = rows.filter(({ scenario }) => scenario === name)
+  return SCENARIOS.flatMap((scenario) => {
+    const { name } = scenario
+    const played = rows.filter((row) => row.scenario === name)
     if (played.length === 0) return []
     const own = new Set(played.map(nameOf))
-    const isForPeers = usual !== 'ours' || played.some(({ system }) => system !== OURS)
-    const canPlay = (target: string): boolean =>
-      jobs[keeperOf(target.split(':')[1] ?? '')] !== undefined && (isForPeers || target.startsWith(`${OURS}:`))
-    return targets.filter((target) => canPlay(target) && !own.has(target)).map((target) => ({ scenario: name, target }))
+    const isForAll = played.some((row) => !isUsual(row, scenario))
+    const isMissed = (target: string): boolean => {
+      const [system = '', backend = ''] = target.split(':')
+      return (
+        !own.has(target) &&
+        canPlay({ system, backend }, scenario) &&
+        (isForAll || isUsual({ system, backend }, scenario))
+      )
+    }
+    return targets.filter(isMissed).map((target) => ({ scenario: name, target }))
   })
 }
 

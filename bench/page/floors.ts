@@ -1,6 +1,6 @@
 // What Millrace must reach beside others in one and the same run, and whether it did: no-op jobs, and a second process.
 import type { Row } from '../report.ts'
-import { displayName, nameOf, shown } from './names.ts'
+import { displayName, nameOf, shown, spreadOf } from './names.ts'
 
 interface Floor {
   readonly ours: string
@@ -12,8 +12,12 @@ interface Floor {
 }
 
 export interface Standing extends Floor {
+  readonly own: Row
+  readonly beside: Row
   readonly factor: number
   readonly holds: boolean
+  /** Whether the least of one side beside the most of the other says the same. */
+  readonly isClear: boolean
 }
 
 const [POSTGRES, REDIS, HYBRID] = ['millrace:postgres', 'millrace:redis', 'millrace:hybrid']
@@ -36,18 +40,29 @@ export const FLOORS: readonly Floor[] = [
 
 /** Those whose both sides were measured. */
 export function standingsOf(rows: readonly Row[]): readonly Standing[] {
-  const rateOf = (target: string, of: string): number | undefined =>
-    rows.find((row) => nameOf(row) === target && row.scenario === of && row.metric === 'jobs_per_s')?.median
+  const rateOf = (target: string, of: string): Row | undefined =>
+    rows.find((row) => nameOf(row) === target && row.scenario === of && row.metric === 'jobs_per_s')
   return FLOORS.flatMap((floor) => {
     const own = rateOf(floor.ours, floor.scenario)
-    const other = rateOf(floor.other, floor.otherScenario ?? floor.scenario)
-    if (own === undefined || other === undefined) return []
-    const factor = own / other
-    return [{ ...floor, factor, holds: factor >= floor.least }]
+    const beside = rateOf(floor.other, floor.otherScenario ?? floor.scenario)
+    if (own === undefined || beside === undefined) return []
+    const factor = own.median / beside.median
+    const holds = factor >= floor.least
+    const isClear = holds ? own.min / beside.max >= floor.least : own.max / beside.min < floor.least
+    return [{ ...floor, own, beside, factor, holds, isClear }]
   })
 }
 
-export function wordsOf({ ours, scenario, other, otherScenario, least, factor, holds }: Standing): readonly string[] {
-  const beside = otherScenario === undefined ? displayName(other) : `itself in ${otherScenario}`
-  return [scenario, displayName(ours), beside, `${shown(least)} ×`, `${shown(factor)} ×`, holds ? 'yes' : '**no**']
+export function wordsOf(standing: Standing): readonly string[] {
+  const { ours, scenario, other, otherScenario, least, own, beside, factor, holds, isClear } = standing
+  return [
+    scenario,
+    displayName(ours),
+    spreadOf(own),
+    otherScenario === undefined ? displayName(other) : `itself in ${otherScenario}`,
+    spreadOf(beside),
+    `${shown(least)} ×`,
+    `${shown(factor)} ×`,
+    `${holds ? 'yes' : '**no**'}${isClear ? '' : ' (the runs overlap)'}`,
+  ]
 }

@@ -1,5 +1,6 @@
 // What people call the things that the benchmark measures.
 import type { Metric } from '../scenario.ts'
+import type { Summary } from '../stats.ts'
 
 const SYSTEM_NAMES: Readonly<Record<string, string>> = {
   millrace: 'Millrace',
@@ -12,8 +13,8 @@ const BACKEND_NAMES: Readonly<Record<string, string>> = {
   postgres: 'PostgreSQL',
   redis: 'Redis',
   'redis-no-aof': 'Redis without a log',
-  hybrid: 'both',
-  'hybrid-no-aof': 'both, Redis without a log',
+  hybrid: 'PostgreSQL and Redis (hybrid)',
+  'hybrid-no-aof': 'PostgreSQL and Redis without a log (hybrid)',
 }
 
 export const METRIC_LABELS: Readonly<Record<Metric, string>> = {
@@ -47,6 +48,11 @@ export function shown(value: number): string {
   const rounded = Number(value.toPrecision(3))
   const [whole = '', ...fraction] = String(rounded).split('.')
   return [whole.replace(/\B(?=(\d{3})+$)/g, ' '), ...fraction].join('.')
+}
+
+/** The median with the least and the most. */
+export function spreadOf({ median, min, max, runs }: Summary): string {
+  return runs === 1 ? shown(median) : `${shown(median)} (${shown(min)}–${shown(max)})`
 }
 
 export function nameOf({ system, backend }: { readonly system: string; readonly backend: string }): string {

@@ -8,7 +8,7 @@ import { hardestOf, lossesOf, metricsIn, missingOf, secondProcessesOf } from './
 import type { Comparison } from './findings.ts'
 import { standingsOf, wordsOf } from './floors.ts'
 import { tableOf } from './markdown.ts'
-import { METRIC_LABELS, displayName, nameOf, shown } from './names.ts'
+import { METRIC_LABELS, displayName, nameOf, shown, spreadOf } from './names.ts'
 import { originOf, warningOf } from './origin.ts'
 
 export function renderPage(report: Report): string {
@@ -43,8 +43,13 @@ function missing({ results, settings }: Report): string | undefined {
 function floors({ results }: Report): string | undefined {
   const found = standingsOf(results)
   if (found.length === 0) return undefined
-  const head = ['scenario', 'Millrace', 'beside', 'at least', 'in this run', 'reached']
-  return `## What Millrace has to reach\n\nJobs per second, medians of this run.\n\n${tableOf(head, found.map(wordsOf))}`
+  const head = ['scenario', 'Millrace', 'does', 'beside', 'which does', 'at least', 'in this run', 'reached']
+  return `## What Millrace has to reach
+
+Jobs per second, medians of this run with the least and the most. *The runs overlap* where the medians say one thing and the least of one side
+beside the most of the other says another: chance may have decided.
+
+${tableOf(head, found.map(wordsOf))}`
 }
 
 function standing({ results }: Report): string {
@@ -58,8 +63,8 @@ function standing({ results }: Report): string {
   ])
   return `## Beside the best peer
 
-How many times better Millrace is than the best of the others that make the same promise; below 1 it is worse. Millrace on both is compared with
-everybody. What lives in memory is compared with nobody.
+How many times better Millrace is than the best of the others on the same store; below 1 it is worse. The hybrid promises what PostgreSQL does, and
+is compared with everybody, also with those on Redis, which promise less. What lives in memory is compared with nobody.
 
 ${tableOf(['scenario', 'Millrace', 'of', 'Millrace does', 'best peer', 'times better'], rows)}`
 }
@@ -144,8 +149,4 @@ function settings({ settings: bySystem, durability }: Report): string {
 Each peer is set up as its own documentation advises for speed, Graphile Worker also with its defaults; every row has the durability of its backend.
 
 ${tableOf(['system', 'settings', 'what survives a crash'], rows)}`
-}
-
-function spreadOf({ median, min, max, runs }: Row): string {
-  return runs === 1 ? shown(median) : `${shown(median)} (${shown(min)}–${shown(max)})`
 }

@@ -3,20 +3,24 @@ import { withBlock } from '../../scripts/readme-block.ts'
 import { OURS } from '../catalogue.ts'
 import type { Report, Row } from '../report.ts'
 import type { Metric } from '../scenario.ts'
+import { UNSET_SCENARIO, WINDOW, WINDOW_DEFAULT } from '../window.ts'
 import { tableOf } from './markdown.ts'
-import { METRIC_LABELS, displayName, nameOf, shown } from './names.ts'
+import { METRIC_LABELS, displayName, nameOf, shown, spreadOf } from './names.ts'
 import { originOf, warningOf } from './origin.ts'
 
+const HYBRID = `${OURS}:hybrid`
 const BLOCK = { name: 'bench', data: 'docs/data/bench.json', command: 'bench:docs' }
 
 /** Who stands beside whom. */
 const TABLES: readonly { readonly title: string; readonly backends: readonly string[] }[] = [
   { title: 'On PostgreSQL', backends: ['postgres'] },
-  { title: 'On Redis, and Millrace on both', backends: ['redis', 'hybrid'] },
+  { title: 'On Redis, and Millrace on PostgreSQL and Redis (hybrid)', backends: ['redis', 'hybrid'] },
 ]
 
 const LINES: readonly { readonly scenario: string; readonly metrics: readonly Metric[]; readonly says: string }[] = [
   { scenario: 'drain-100', metrics: ['jobs_per_s'], says: 'no-op jobs, concurrency 100' },
+  { scenario: 'produce-consume', metrics: ['jobs_per_s'], says: 'produce and work at the same time' },
+  { scenario: 'held-transaction', metrics: ['jobs_per_s'], says: 'no-op jobs while somebody holds a snapshot' },
   { scenario: 'handlers-10ms', metrics: ['jobs_per_s'], says: 'handlers of 10 ms, concurrency 10' },
   { scenario: 'enqueue-single-100', metrics: ['jobs_per_s'], says: 'enqueue, 100 single calls in flight' },
   { scenario: 'enqueue-bulk-1000', metrics: ['jobs_per_s'], says: 'enqueue in bulks of 1000' },
@@ -35,8 +39,25 @@ export function renderSummary(report: Report): string {
     `Medians; each peer at its best documented settings. The least and the most, CPU, bytes, charts, the method and where we lose:
 [docs/benchmarks.md](docs/benchmarks.md).`,
     ...tables.flatMap(({ title, table }) => (table === undefined ? [] : [`**${title}**`, table])),
+    windowOf(report.results),
   ]
-  return parts.join('\n\n')
+  return parts.filter((part) => part !== undefined).join('\n\n')
+}
+
+/** With which setting the hybrid was measured, and what it does without. */
+function windowOf(results: readonly Row[]): string | undefined {
+  const rateIn = (of: string): Row | undefined =>
+    results.find((row) => nameOf(row) === HYBRID && row.scenario === of && row.metric === 'jobs_per_s')
+  if (rateIn('drain-100') === undefined) return undefined
+  const unset = rateIn(UNSET_SCENARIO)
+  const less =
+    unset === undefined
+      ? ''
+      : ` With nothing set (${UNSET_SCENARIO}) it works off ${spreadOf(unset)} no-op jobs/s: what is over the window goes through PostgreSQL.`
+  return (
+    `The hybrid was measured with its window raised to ${shown(WINDOW)} jobs (default ${shown(WINDOW_DEFAULT)}), so that the whole ` +
+    `backlog of no-op jobs is in Redis before the clocks start.${less}`
+  )
 }
 
 /** The README with its block replaced. */

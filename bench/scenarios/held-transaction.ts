@@ -9,16 +9,16 @@ import { untilFinished } from '../finish.ts'
 import { CAP_MS } from '../scenario.ts'
 import type { Scenario, Stage } from '../scenario.ts'
 
-const ROUNDS = 6
+const ROUNDS = 4
 const CONCURRENCY = 100
 
 export const heldTransaction: Scenario = {
   name: 'held-transaction',
   says: `rate of the last of ${ROUNDS} rounds while a snapshot is held, and its ratio to the same without`,
   aim: 'throughput',
-  jobs: { postgres: 180_000 },
-  seconds: { postgres: 45 },
-  usual: 'nobody',
+  jobs: { postgres: 120_000 },
+  seconds: { postgres: 15, slow: 50 },
+  usual: ['millrace', 'graphile-worker-tuned', 'pg-boss'],
   async run(stage, jobs) {
     const roundJobs = Math.ceil(jobs / ROUNDS)
     const other = await stage.another()

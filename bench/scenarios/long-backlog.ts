@@ -21,7 +21,7 @@ export const longBacklog: Scenario = {
   aim: 'throughput',
   jobs: { redis: 100_000, postgres: 100_000 },
   seconds: { redis: 50, postgres: 55 },
-  usual: 'nobody',
+  usual: [],
   async run(stage, jobs) {
     const crew = await stage.crew({ concurrency: CONCURRENCY })
     const before = await warmUp(stage, crew, jobs)

@@ -1,19 +1,17 @@
 // Millrace as a user would run it: schema, codec, timeout, audit trail and events on, one listener per
-// event. Nothing is switched off for the benchmark.
+// event. Nothing is switched off for the benchmark, and one thing is raised; see window.ts.
 import { z } from 'zod'
 import { createMillrace, defineJob, memory } from '../../src/index.ts'
 import { JOB_STATUSES, isFinal } from '../../src/core/job.ts'
 import { EVENT_NAMES } from '../../src/runtime/events.ts'
 import type { System, WorkOptions } from '../system.ts'
+import { WINDOW, WINDOW_DEFAULT, WINDOW_TOTAL } from '../window.ts'
 
 const QUEUE = 'bench'
-const WINDOW = 160_000
-/** The most there is. A sixth of it is what a lane may hold without asking (hybrid/window.ts). */
-const WINDOW_TOTAL = 1_000_000
 const UNFINISHED = JOB_STATUSES.filter((status) => !isFinal(status))
 
 export const millrace: System = {
-  async open({ backend, url, redisUrl }) {
+  async open({ backend, url, redisUrl, isUnset }) {
     let onStart: WorkOptions['onStart'] | undefined
     const noop = defineJob({
       name: 'noop',
@@ -23,7 +21,8 @@ export const millrace: System = {
       run: ({ input }) => onStart?.(input.seq),
     })
     // Beside PostgreSQL the whole backlog of a scenario may wait in Redis, as it does in every system on Redis.
-    const redis = url === undefined ? redisUrl : { url: redisUrl!, window: WINDOW, windowTotal: WINDOW_TOTAL }
+    const isRaised = url !== undefined && isUnset !== true
+    const redis = isRaised ? { url: redisUrl!, window: WINDOW, windowTotal: WINDOW_TOTAL } : redisUrl
     const servers = { ...(url !== undefined && { postgres: url }), ...(redisUrl !== undefined && { redis: redis! }) }
     const store = backend === 'memory' ? { backend: memory() } : servers
     const mill = await createMillrace({ jobs: [noop], ...store })
@@ -42,7 +41,7 @@ export const millrace: System = {
       },
       ...(backend.startsWith('hybrid') && {
         dispatch: {
-          most: WINDOW,
+          most: isUnset ? WINDOW_DEFAULT : WINDOW,
           count: async () => (await mill.jobs.counts(QUEUE)).reduce((sum, { counts }) => sum + counts.dispatched, 0),
         },
       }),

@@ -60,6 +60,17 @@ describe('report', () => {
     expect(about.versions).not.toHaveProperty('bullmq')
   })
 
+  test('settings and method say nothing about what is not measured', () => {
+    const ours = { ...cell, system: 'millrace', scenario: 'drain-100' }
+    const about = aboutOf([cell, ours, { ...ours, backend: 'hybrid' }], equipment)
+    expect(about.settings['millrace:hybrid']).toContain('window raised to 160 000')
+    expect(about.settings['millrace:postgres']).not.toContain('window')
+    expect(about.settings['pg-boss:postgres']).not.toContain('latency')
+    expect(about.method.join(' ')).not.toMatch(/held-transaction|drain-100-fresh|1 ms/)
+    const held = aboutOf([{ ...cell, scenario: 'held-transaction' }], equipment)
+    expect(held.method.join(' ')).toContain('held-transaction')
+  })
+
   test('Millrace is compared with each peer so that above 1 is always better', () => {
     const rows = [
       row('millrace', 'postgres', 'jobs_per_s', 300),
