@@ -6,7 +6,6 @@ import { USAGE, parseCommand } from './plan.ts'
 import type { Command, Turn } from './plan.ts'
 import { play } from './play.ts'
 import { differencesOf, emptyReport, goneOnWith, keyOf, readReport, withCell, writeReport } from './report.ts'
-import { TIMES } from './scenario.ts'
 import { startServers } from './servers.ts'
 import { programOn } from './start-process.ts'
 import { OURS, SYSTEM_NAMES, systemOf } from './systems/catalogue.ts'
@@ -24,7 +23,7 @@ if (!isAnswered(command, USAGE)) {
 }
 
 /** Answers whether every promise of ours held. */
-async function run({ turns, pace, json, isResumed }: Extract<Command, { kind: 'run' }>): Promise<boolean> {
+async function run({ turns, pace, times, json, isResumed }: Extract<Command, { kind: 'run' }>): Promise<boolean> {
   const used = systems.filter(({ name }) => turns.some(({ system }) => system === name))
   const servers = await startServers()
   try {
@@ -34,7 +33,7 @@ async function run({ turns, pace, json, isResumed }: Extract<Command, { kind: 'r
     )
     const program = await programOn(node)
     const settings = Object.fromEntries(used.map((system) => [system.name, system.settings]))
-    const fresh = emptyReport({ pace, node: nodeVersion, versions, settings })
+    const fresh = emptyReport({ pace, phaseSeconds: times.phaseMs / 1000, node: nodeVersion, versions, settings })
     const old = isResumed ? readReport(json) : undefined
     const differences = old === undefined ? [] : differencesOf(old, fresh)
     if (differences.length > 0) throw new Error(`${json} cannot be gone on with here: ${differences.join('; ')}`)
@@ -46,8 +45,8 @@ async function run({ turns, pace, json, isResumed }: Extract<Command, { kind: 'r
       const { scenario, backend } = turn
       process.stderr.write(`[${index + 1}/${left.length}] ${keyOf(named(turn))}\n`)
       const system = used.find(({ name }) => name === turn.system)!
-      const cell = await play({ servers, program, system, backend, scenario, times: TIMES[pace] }).catch(
-        (error: unknown) => unplayed(named(turn), error),
+      const cell = await play({ servers, program, system, backend, scenario, times }).catch((error: unknown) =>
+        unplayed(named(turn), error),
       )
       console.log(lineOf(cell))
       report = withCell(report, cell)

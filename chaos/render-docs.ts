@@ -12,10 +12,10 @@ export const DATA = 'docs/data/chaos.json'
 export const PAGE = 'docs/reliability.md'
 
 export function renderReliability(report: ChaosReport): string {
-  const { cells, machine, node, versions, settings, date, pace } = report
+  const { cells, machine, node, versions, settings, date, pace, phaseSeconds } = report
   const ours = cells.filter(({ system }) => system === OURS)
   const held = ours.filter(({ ok }) => ok).length
-  const { phaseMs, ttlMs } = TIMES[pace]
+  const { ttlMs } = TIMES[pace]
   const asked = SCENARIOS.flatMap(({ name, peers }) => (peers === 'asked' ? [name] : []))
   const never = SCENARIOS.flatMap(({ name, peers }) => (peers === 'never' ? [name] : []))
   const partly = SCENARIOS.flatMap(({ name, usually }) =>
@@ -29,7 +29,7 @@ export function renderReliability(report: ChaosReport): string {
 Real worker and producer processes, real PostgreSQL and Redis, one fault after the other, and books that are kept outside every store. Of the ${ours.length} cells of Millrace ${held} were as
 promised; what was not is in the list with its reason. What is promised is in the [delivery contract](delivery-contract.md), why it holds in the [reliability model](reliability-model.md).
 
-Played on ${date}, ${machine.cores} × ${machine.cpu}, ${machine.memoryGiB} GiB, ${machine.os}, Node ${node}; ${installed.join(', ')}. Phases of ${phaseMs / 1000} s, ttl ${ttlMs / 1000} s
+Played on ${date}, ${machine.cores} × ${machine.cpu}, ${machine.memoryGiB} GiB, ${machine.os}, Node ${node}; ${installed.join(', ')}. Phases of ${phaseSeconds} s, ttl ${ttlMs / 1000} s
 where a scenario does not ask for defaults (\`${pace}\`). To play it again: \`npm run chaos -- --json FILE\`, then \`npm run chaos:docs -- FILE\`.
 
 ## How it is played

@@ -11,6 +11,8 @@ export interface ChaosReport {
   /** When the run began. */
   readonly date: string
   readonly pace: Pace
+  /** Of load before a fault, and after it. */
+  readonly phaseSeconds: number
   readonly machine: { readonly cpu: string; readonly cores: number; readonly memoryGiB: number; readonly os: string }
   readonly node: string
   readonly versions: Readonly<Record<string, string>>
@@ -19,7 +21,9 @@ export interface ChaosReport {
   readonly cells: readonly Cell[]
 }
 
-export function emptyReport(equipment: Pick<ChaosReport, 'pace' | 'node' | 'versions' | 'settings'>): ChaosReport {
+export function emptyReport(
+  equipment: Pick<ChaosReport, 'pace' | 'phaseSeconds' | 'node' | 'versions' | 'settings'>,
+): ChaosReport {
   const [cpu] = cpus()
   return {
     date: new Date().toISOString().slice(0, 10),
@@ -53,7 +57,7 @@ export function differencesOf(then: ChaosReport, now: ChaosReport): readonly str
   const shared = (part: 'versions' | 'settings'): readonly string[] =>
     Object.entries(now[part]).flatMap(([name, text]) => differ(`${part} of ${name}`, then[part][name] ?? text, text))
   return [
-    ...(['pace', 'machine', 'node'] as const).flatMap((part) => differ(part, then[part], now[part])),
+    ...(['pace', 'phaseSeconds', 'machine', 'node'] as const).flatMap((part) => differ(part, then[part], now[part])),
     ...shared('versions'),
     ...shared('settings'),
   ]

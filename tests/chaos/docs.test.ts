@@ -39,6 +39,7 @@ const peer = { ...cell, system: 'other', stale: null, recoverySeconds: 3 } as co
 const report: ChaosReport = {
   date: '2026-01-02',
   pace: 'usual',
+  phaseSeconds: 4,
   machine: { cpu: 'a cpu', cores: 2, memoryGiB: 4, os: 'linux' },
   node: 'v20',
   versions: { redis: '7' },

@@ -4,6 +4,7 @@ import { SCENARIOS } from '../../chaos/phases/catalogue.ts'
 import { USAGE, parseCommand, turnsOf } from '../../chaos/plan.ts'
 import { differencesOf, emptyReport, goneOnWith, keyOf, withCell } from '../../chaos/report.ts'
 import type { ChaosReport } from '../../chaos/report.ts'
+import { TIMES } from '../../chaos/scenario.ts'
 import { SYSTEM_NAMES, systemOf } from '../../chaos/systems/catalogue.ts'
 import { unplayed } from '../../chaos/unplayed.ts'
 import { CUT } from './cut.ts'
@@ -70,8 +71,19 @@ test.each([
   [['--only', 'nobody'], "no system is called 'nobody'"],
   [['--scenario', 'redis-wipe', '--backend', 'postgres'], 'nothing to play'],
   [['--full', '--short'], 'one of them'],
+  // Only a part of it would be played, and nobody would notice.
+  [['--backend', 'postgres,reddis'], "no backend is called 'reddis'; there are postgres, redis, hybrid"],
+  [['--only', 'millrace,bullmq:postgress'], "no backend is called 'postgress'; there are postgres, redis, hybrid"],
+  [['--seconds', 'long'], '--seconds long: a phase takes a number of seconds from 1 to 600'],
+  [['--seconds', '0.5'], 'from 1 to 600'],
+  [['--seconds', '601'], 'from 1 to 600'],
 ])('%j is refused', (argv, message) => {
   expect(parseCommand(argv, systems)).toMatchObject({ kind: 'wrong', message: expect.stringContaining(message) })
+})
+
+test('--seconds is the length of a phase, and leaves everything else as it is', () => {
+  expect(parseCommand(['--seconds', '2.5'], systems)).toMatchObject({ times: { ...TIMES.usual, phaseMs: 2_500 } })
+  expect(parseCommand(['--short'], systems)).toMatchObject({ times: TIMES.short })
 })
 
 test('the help names every scenario', () => {
@@ -82,6 +94,7 @@ test('the help names every scenario', () => {
 describe('a run that is gone on with', () => {
   const report = emptyReport({
     pace: 'usual',
+    phaseSeconds: 3.5,
     node: 'v24',
     versions: { millrace: '1 abc' },
     settings: { millrace: 'x' },
@@ -90,8 +103,9 @@ describe('a run that is gone on with', () => {
   test('it is of one pace, one machine, one Node, and one version and setting of every system', () => {
     expect(differencesOf(report, report)).toEqual([])
     expect(differencesOf(report, { ...report, versions: { millrace: '1 abc', bullmq: '6' } })).toEqual([])
-    expect(differencesOf(report, { ...report, pace: 'short', node: 'v20' })).toEqual([
+    expect(differencesOf(report, { ...report, pace: 'short', phaseSeconds: 2, node: 'v20' })).toEqual([
       'pace was "usual" and is now "short"',
+      'phaseSeconds was 3.5 and is now 2',
       'node was "v24" and is now "v20"',
     ])
     expect(differencesOf(report, { ...report, versions: { millrace: '1 def' }, settings: { millrace: 'y' } })).toEqual([
