@@ -12,8 +12,10 @@ export interface Cell {
   readonly refused: number
   /** Acknowledged, and a handler came to its end. */
   readonly completed: number
-  /** Acknowledged, not completed, and no longer known to the system. */
+  /** Acknowledged, not completed, no longer known to the system, and not given up. */
   readonly lost: number
+  /** The same, of jobs that the contract of this store gives up under this fault: it had not kept them, and could not have. */
+  readonly givenUp: number
   /** Acknowledged, not completed, and still in the system: only a time-out of its own stands before it. */
   readonly stuck: number
   readonly unexpected: number

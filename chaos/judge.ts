@@ -57,10 +57,14 @@ export function judge(evidence: Evidence): Cell {
   // A job that ran to its end in a store that then forgot it is not lost; its record is.
   const given = scenario.mayLose?.[evidence.backend]
   const lostAll = given === undefined ? [...gone] : missing
-  const stuck =
+  const unexcused = given === undefined ? lostAll : delivery.lostForNothing(lostAll, books, struck)
+  const stuckOf = (ids: readonly string[]): number =>
     recorded === undefined
-      ? delivery.stillCounted(lostAll.length, census, expected.size)
-      : delivery.stillThere(lostAll, recorded)
+      ? delivery.stillCounted(ids.length, census, expected.size)
+      : delivery.stillThere(ids, recorded)
+  const stuck = stuckOf(lostAll)
+  // By number alone: what is still there is none of those that the store has forgotten.
+  const lost = unexcused.length - stuckOf(unexcused)
   const again = delivery.startedAgain(books, robbed)
   const restarts = pace.restartsOf(books, struck.robbed)
   const hasRecovered = restarts.never.every((id) => expected.has(id))
@@ -80,7 +84,8 @@ export function judge(evidence: Evidence): Cell {
     enqueued: books.acked.size,
     refused: evidence.refused,
     completed: books.acked.size - delivery.unfinished(books).length,
-    lost: lostAll.length - stuck,
+    lost,
+    givenUp: lostAll.length - stuck - lost,
     stuck,
     unexpected: delivery.unexpected(books, recorded).length,
     stale: recorded === undefined ? null : delivery.stale(books, recorded, given !== undefined).length,
@@ -105,21 +110,12 @@ export function judge(evidence: Evidence): Cell {
     ...(isOurs ? brokenPledges(measured, evidence, restarts.lastMs !== null) : []),
     ...(side?.batches.length === 0 ? ['no batch was counted'] : []),
     ...unfailed(evidence),
-    ...(given === undefined ? [] : forNothing(delivery.lostForNothing(lostAll, books, struck).length)),
     ...(findings?.broken ?? []),
     ...(isOurs ? [...(struck.flaws ?? []), ...ended] : []),
   ]
-  const notes = [
-    ...broken,
-    ...(isOurs ? [] : ended),
-    ...(given !== undefined && measured.lost > 0 ? [`contract: ${given}`] : []),
-  ]
+  const notes = [...broken, ...(isOurs ? [] : ended), ...(measured.givenUp > 0 ? [`contract: ${given}`] : [])]
   const figures = findings === undefined ? {} : { figures: findings.figures }
   return { ...measured, ...figures, ok: broken.length === 0, note: notes.join('; ') }
-}
-
-function forNothing(count: number): readonly string[] {
-  return count === 0 ? [] : [`${count} lost although the store had them or was back`]
 }
 
 type Measured = Omit<Cell, 'ok' | 'note'>
@@ -133,9 +129,10 @@ function forgetful({ struck: { forgot, backMs }, workers, books }: Evidence): re
 
 function brokenAlways(cell: Measured, { mayLose }: Scenario): readonly string[] {
   const forbidden = cell.duplicated - cell.duplicatesAllowed
+  const although = mayLose?.[cell.backend] === undefined ? '' : ' although the store had them or was back'
   return [
     ...(cell.enqueued === 0 ? ['nothing was enqueued'] : []),
-    ...(cell.lost > 0 && mayLose?.[cell.backend] === undefined ? [`${cell.lost} lost`] : []),
+    ...(cell.lost > 0 ? [`${cell.lost} lost${although}`] : []),
     ...(cell.stuck > 0 ? [`${cell.stuck} stuck`] : []),
     ...(cell.unexpected > 0 ? [`${cell.unexpected} unexpected`] : []),
     ...((cell.stale ?? 0) > 0 ? [`${cell.stale} stale results applied`] : []),

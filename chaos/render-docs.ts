@@ -51,7 +51,8 @@ only by the one in brackets. No peer plays ${never.join(', ')}: they are about w
 |---|---|
 | jobs | enqueues that were acknowledged |
 | refused | enqueues that failed; their callers were told so |
-| lost | acknowledged, not completed, and no longer known to the system |
+| lost | acknowledged, not completed, and no longer known to the system, although its contract does not give it up |
+| given up | the same of jobs that the contract gives up under this fault, job by job: asked for before the store was back, and not among those that it still had or must have had. Peers are given the contract of Millrace on the same store |
 | stuck | acknowledged, not completed, and still in the system when the drain was given up |
 | stale | a result was applied although another run had taken the place (– : the system keeps no record that shows it) |
 | again | started again because their worker had died, was away for longer than its ttl, or the store itself forgot it: allowed by at least once |
@@ -87,6 +88,7 @@ const HEAD = [
   'jobs',
   'refused',
   'lost',
+  'given up',
   'stuck',
   'stale',
   'again',
@@ -113,6 +115,7 @@ function wordsOf(cell: Cell): readonly string[] {
     String(cell.enqueued),
     String(cell.refused),
     String(cell.lost),
+    String(cell.givenUp),
     String(cell.stuck),
     numberOf(cell.stale, 0),
     String(cell.duplicatesAllowed),

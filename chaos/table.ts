@@ -14,6 +14,7 @@ export const COLUMNS: readonly Column[] = [
   { title: 'jobs', width: 6, say: ({ enqueued }) => String(enqueued) },
   { title: 'refused', width: 7, say: ({ refused }) => String(refused) },
   { title: 'lost', width: 5, say: ({ lost }) => String(lost) },
+  { title: 'given up', width: 8, say: ({ givenUp }) => String(givenUp) },
   { title: 'stuck', width: 5, say: ({ stuck }) => String(stuck) },
   { title: 'stale', width: 5, say: ({ stale }) => numberOf(stale, 0) },
   { title: 'again', width: 6, say: ({ duplicatesAllowed }) => String(duplicatesAllowed) },

@@ -11,6 +11,7 @@ export function unplayed(named: Pick<Cell, 'scenario' | 'system' | 'backend'>, e
     refused: 0,
     completed: 0,
     lost: 0,
+    givenUp: 0,
     stuck: 0,
     unexpected: 0,
     stale: null,

@@ -18,6 +18,7 @@ const cell = {
   refused: 1,
   completed: 100,
   lost: 0,
+  givenUp: 0,
   stuck: 0,
   unexpected: 0,
   stale: 0,
@@ -49,8 +50,8 @@ const report: ChaosReport = {
 
 test('every cell is a line with its numbers', () => {
   const page = renderReliability(report)
-  expect(page).toContain('| millrace on redis | 100 | 1 | 0 | 0 | 0 | 5 | 2 | 10.4 s | 97 % | yes |')
-  expect(page).toContain('| other on redis | 100 | 1 | 0 | 0 | – | 5 | 2 | 3.0 s | 97 % | nothing amiss |')
+  expect(page).toContain('| millrace on redis | 100 | 1 | 0 | 0 | 0 | 0 | 5 | 2 | 10.4 s | 97 % | yes |')
+  expect(page).toContain('| other on redis | 100 | 1 | 0 | 0 | 0 | – | 5 | 2 | 3.0 s | 97 % | nothing amiss |')
   expect(page).toContain('- **other**: as its page says')
 })
 
@@ -76,9 +77,14 @@ test('where no peer has been played none is said to be slower', () => {
 })
 
 test('the block of the README counts what is lost apart from what a contract gives up', () => {
-  const given = { ...cell, scenario: 'redis-wipe', lost: 4, note: 'contract: it forgets' }
+  const given = { ...cell, scenario: 'redis-wipe', givenUp: 4, note: 'contract: it forgets' }
   const block = renderSummary({ ...report, cells: [cell, given, peer] })
   expect(block).toContain('| millrace on redis | 2 | 200 | 0 | 4 | 0 | 0 | 4 | 2 of 2 |')
+  // A cell may have both: what a contract gives up excuses nothing else.
+  const both = { ...given, lost: 3, ok: false, note: '3 lost although the store had them; contract: it forgets' }
+  const cells = [cell, both, peer]
+  expect(renderSummary({ ...report, cells })).toContain('| millrace on redis | 2 | 200 | 3 | 4 | 0 | 0 | 4 | 1 of 2 |')
+  expect(renderReliability({ ...report, cells })).toContain('| millrace on redis | 100 | 1 | 3 | 4 | 0 | 0 | 5 |')
   expect(block).toContain('| other on redis | 1 | 100 | 0 | 0 | 0 | – | 2 | 1 of 1 |')
 })
 
