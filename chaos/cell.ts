@@ -1,5 +1,6 @@
 // The result of one cell. The shape is stable; fields are only ever added.
 import type { Figures } from './figures.ts'
+import type { Promised } from './promise.ts'
 import type { Backend } from './system.ts'
 
 export interface Cell {
@@ -34,15 +35,21 @@ export interface Cell {
   readonly wrongTicks: number | null
   /**
    * To the last restart of an interrupted run; where none was interrupted, to the first start of a job made after the
-   * fault. Null: never.
+   * fault. Null: never, or the scenario stops nothing.
    */
   readonly recoverySeconds: number | null
   /** Ends per second from the fault to the end of the load, by those before it. */
   readonly throughputRatio: number | null
-  /** To 95 % of the offered rate for the rest of the load. Null: not asked for, or never. */
+  /** To the promised share of the offered rate for the rest of the load. Null: not asked for, or never. */
   readonly steadySeconds: number | null
   /** Processes that ended by themselves. */
   readonly quits: number
+  /** Null: the default of the system. */
+  readonly ttlSeconds: number | null
+  /** By the first producer. */
+  readonly offeredPerSecond: number
+  /** Null: a peer, which has promised nothing. */
+  readonly promised: Promised | null
   /** As promised. Peers promise nothing here: of them it says whether nothing was lost, stuck or run twice. */
   readonly ok: boolean
   readonly note: string

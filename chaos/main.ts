@@ -2,6 +2,7 @@
 import { isAnswered } from '../scripts/command-line.ts'
 import type { Cell } from './cell.ts'
 import { equip } from './equipment.ts'
+import { methodOf } from './method.ts'
 import { USAGE, parseCommand } from './plan.ts'
 import type { Command, Turn } from './plan.ts'
 import { play } from './play.ts'
@@ -33,7 +34,7 @@ async function run({ turns, pace, times, json, isResumed }: Extract<Command, { k
     )
     const program = await programOn(node)
     const settings = Object.fromEntries(used.map((system) => [system.name, system.settings]))
-    const fresh = emptyReport({ pace, phaseSeconds: times.phaseMs / 1000, node: nodeVersion, versions, settings })
+    const fresh = emptyReport({ pace, method: methodOf(times), node: nodeVersion, versions, settings })
     const old = isResumed ? readReport(json) : undefined
     const differences = old === undefined ? [] : differencesOf(old, fresh)
     if (differences.length > 0) throw new Error(`${json} cannot be gone on with here: ${differences.join('; ')}`)

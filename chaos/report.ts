@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from '
 import { cpus, platform, release, totalmem } from 'node:os'
 import { dirname } from 'node:path'
 import type { Cell } from './cell.ts'
+import type { Method } from './method.ts'
 import type { Pace } from './scenario.ts'
 import { isPlayed } from './unplayed.ts'
 
@@ -11,8 +12,7 @@ export interface ChaosReport {
   /** When the run began. */
   readonly date: string
   readonly pace: Pace
-  /** Of load before a fault, and after it. */
-  readonly phaseSeconds: number
+  readonly method: Method
   readonly machine: { readonly cpu: string; readonly cores: number; readonly memoryGiB: number; readonly os: string }
   readonly node: string
   readonly versions: Readonly<Record<string, string>>
@@ -22,7 +22,7 @@ export interface ChaosReport {
 }
 
 export function emptyReport(
-  equipment: Pick<ChaosReport, 'pace' | 'phaseSeconds' | 'node' | 'versions' | 'settings'>,
+  equipment: Pick<ChaosReport, 'pace' | 'method' | 'node' | 'versions' | 'settings'>,
 ): ChaosReport {
   const [cpu] = cpus()
   return {
@@ -39,7 +39,14 @@ export function emptyReport(
 }
 
 export function readReport(path: string): ChaosReport | undefined {
-  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as ChaosReport) : undefined // written below
+  if (!existsSync(path)) return undefined
+  // What writeReport wrote; what older ones lack is looked at here.
+  const report = JSON.parse(readFileSync(path, 'utf8')) as Partial<ChaosReport>
+  const isWhole = report.method !== undefined && report.cells?.every(({ promised }) => promised !== undefined)
+  if (isWhole) return report as ChaosReport
+  throw new Error(
+    `${path} is no result of this chaos suite, or of an older one: it does not say what was promised and how it was played. Play it again: npm run chaos -- --json FILE`,
+  )
 }
 
 export function writeReport(path: string, report: ChaosReport): void {
@@ -56,8 +63,15 @@ export function differencesOf(then: ChaosReport, now: ChaosReport): readonly str
   }
   const shared = (part: 'versions' | 'settings'): readonly string[] =>
     Object.entries(now[part]).flatMap(([name, text]) => differ(`${part} of ${name}`, then[part][name] ?? text, text))
+  const { phaseSeconds, ttlSeconds, ...words } = now.method
+  const isToldOtherwise = JSON.stringify({ phaseSeconds, ttlSeconds, ...words }) !== JSON.stringify(then.method)
+  const times = (['phaseSeconds', 'ttlSeconds'] as const).flatMap((part) =>
+    differ(part, then.method[part], now.method[part]),
+  )
   return [
-    ...(['pace', 'phaseSeconds', 'machine', 'node'] as const).flatMap((part) => differ(part, then[part], now[part])),
+    ...(['pace', 'machine', 'node'] as const).flatMap((part) => differ(part, then[part], now[part])),
+    ...times,
+    ...(isToldOtherwise && times.length === 0 ? ['its scenarios or its method were described in other words'] : []),
     ...shared('versions'),
     ...shared('settings'),
   ]

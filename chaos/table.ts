@@ -1,6 +1,7 @@
 // One cell as a line of text, and the head of such lines.
 import type { Cell } from './cell.ts'
 import { wordsOf } from './figures.ts'
+import { promisedText } from './promise.ts'
 
 interface Column {
   readonly title: string
@@ -21,6 +22,8 @@ export const COLUMNS: readonly Column[] = [
   { title: 'twice', width: 5, say: ({ duplicated, duplicatesAllowed }) => String(duplicated - duplicatesAllowed) },
   { title: 'recovery s', width: 10, say: ({ recoverySeconds }) => numberOf(recoverySeconds, 1) },
   { title: 'rate', width: 6, say: ({ throughputRatio }) => percent(throughputRatio) },
+  { title: 'steady s', width: 8, say: ({ steadySeconds }) => numberOf(steadySeconds, 1) },
+  { title: 'promised', width: 28, say: ({ promised }) => promisedText(promised) },
   { title: 'ok', width: 3, say: ({ ok }) => (ok ? 'yes' : 'NO') },
   { title: 'note', width: 0, say: factsOf },
 ]

@@ -218,6 +218,36 @@ test('a loss that the store never had is the contract, and a ratio that another 
   expect(cell).toMatchObject({ ok: true, lost: 0, givenUp: 1, note: 'contract: it forgets' })
 })
 
+test('what was promised is in the cell, by default too', () => {
+  const promisedIn = (planted: Partial<Evidence>) => judge({ ...GOOD, ...planted }).promised
+  const none = { recoveryMaxS: null, ratioMin: null, steady: null }
+  expect(promisedIn({})).toEqual({ ...none, recoveryMaxS: 1 })
+  expect(promisedIn({ scenario: { ...scenario, interrupts: true } })).toEqual({ ...none, recoveryMaxS: 10 })
+  expect(promisedIn({ scenario: { ...scenario, interrupts: true }, ttlMs: undefined })).toEqual({
+    ...none,
+    recoveryMaxS: 15,
+  })
+  expect(promisedIn({ ratePerS: 0 })).toEqual(none)
+  const steady = { share: 0.95, withinS: 5 }
+  const promise = { recoveryMaxS: { redis: 3 }, ratioMin: { hybrid: 0.9 }, steady }
+  expect(promisedIn({ scenario: { ...scenario, promise } })).toEqual({
+    recoveryMaxS: 3,
+    ratioMin: null,
+    steady: { ...steady, perSecond: 2 },
+  })
+  expect(promisedIn({ isOurs: false })).toBeNull()
+})
+
+test('where nothing stops there is nothing to recover from, and the rate holds', () => {
+  const going = { ...GOOD, scenario: { ...scenario, goesOn: true as const } }
+  expect(judge(going)).toMatchObject({
+    ok: true,
+    recoverySeconds: null,
+    promised: { recoveryMaxS: null, ratioMin: 0.9 },
+  })
+  expect(judge({ ...going, load: { fromMs: 0, toMs: 2_000 } }).note).toContain('less than 90 % of the rate before')
+})
+
 test('what is said of ours alone is not held against a peer', () => {
   const struck = { ...GOOD.struck, flaws: ['2 refusals do not say why'] }
   const quits = [{ pid: 7, words: 'Error: oh' }]

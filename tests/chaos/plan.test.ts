@@ -1,6 +1,7 @@
 // The command line of the chaos runs, and that their cut for the tests leaves no scenario out.
 import { describe, expect, test } from 'vitest'
 import { SCENARIOS } from '../../chaos/phases/catalogue.ts'
+import { methodOf } from '../../chaos/method.ts'
 import { USAGE, parseCommand, turnsOf } from '../../chaos/plan.ts'
 import { differencesOf, emptyReport, goneOnWith, keyOf, withCell } from '../../chaos/report.ts'
 import type { ChaosReport } from '../../chaos/report.ts'
@@ -94,7 +95,7 @@ test('the help names every scenario', () => {
 describe('a run that is gone on with', () => {
   const report = emptyReport({
     pace: 'usual',
-    phaseSeconds: 3.5,
+    method: methodOf(TIMES.usual),
     node: 'v24',
     versions: { millrace: '1 abc' },
     settings: { millrace: 'x' },
@@ -103,14 +104,18 @@ describe('a run that is gone on with', () => {
   test('it is of one pace, one machine, one Node, and one version and setting of every system', () => {
     expect(differencesOf(report, report)).toEqual([])
     expect(differencesOf(report, { ...report, versions: { millrace: '1 abc', bullmq: '6' } })).toEqual([])
-    expect(differencesOf(report, { ...report, pace: 'short', phaseSeconds: 2, node: 'v20' })).toEqual([
+    expect(differencesOf(report, { ...report, pace: 'short', method: methodOf(TIMES.short), node: 'v20' })).toEqual([
       'pace was "usual" and is now "short"',
-      'phaseSeconds was 3.5 and is now 2',
       'node was "v24" and is now "v20"',
+      'phaseSeconds was 3.5 and is now 1',
+      'ttlSeconds was 5 and is now 2',
     ])
     expect(differencesOf(report, { ...report, versions: { millrace: '1 def' }, settings: { millrace: 'y' } })).toEqual([
       'versions of millrace was "1 abc" and is now "1 def"',
       'settings of millrace was "x" and is now "y"',
+    ])
+    expect(differencesOf(report, { ...report, method: { ...report.method, text: [] } })).toEqual([
+      'its scenarios or its method were described in other words',
     ])
   })
 
