@@ -3,6 +3,7 @@
 import { PEER_NOTES } from './peer-notes.ts'
 import type { PeerNote } from './peer-notes.ts'
 import { SCENARIOS } from './phases/catalogue.ts'
+import { scaledDown } from './scaled.ts'
 import { DRAIN_MAX_MS } from './scenario.ts'
 import type { Scenario, Times } from './scenario.ts'
 
@@ -12,6 +13,8 @@ export interface Method {
   /** Where a scenario does not ask for the default. */
   readonly ttlSeconds: number
   readonly text: readonly string[]
+  /** What is smaller than it may be in production. */
+  readonly scaled: readonly string[]
   /** All there were, in order. */
   readonly scenarios: readonly Described[]
   readonly peerNotes: Readonly<Record<string, PeerNote>>
@@ -24,11 +27,13 @@ export interface Described extends Pick<Scenario, 'name' | 'says' | 'peers' | 'u
   readonly hasSteady: boolean
 }
 
-export function methodOf({ phaseMs, ttlMs }: Times): Method {
+export function methodOf(times: Times): Method {
+  const { phaseMs, ttlMs } = times
   return {
     phaseSeconds: phaseMs / 1000,
     ttlSeconds: ttlMs / 1000,
     text: TEXT,
+    scaled: scaledDown(times),
     scenarios: SCENARIOS.map(({ name, says, peers, usually, goesOn, promise }) => ({
       name,
       says,

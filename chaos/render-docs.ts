@@ -53,6 +53,10 @@ only by the one in brackets. No peer plays ${never.join(', ')}: they are about w
 | steady | seconds from when the store was back until the promised share of the offered rate was reached and held to the end of the load (– : not looked at; not seen: not before the end of the load) |
 | promised | of Millrace in this cell: recovery at most, rate at least, steady at the latest, beside what holds in every cell: nothing lost, stuck, stale or twice, nothing amiss in what is counted above. Peers have promised nothing |
 
+### What is smaller here than it may be in production
+
+${method.scaled.map((line) => `- ${line}.`).join('\n')}
+
 ## What was seen
 
 ${sections(report)}

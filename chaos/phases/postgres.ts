@@ -64,7 +64,7 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
       }
       return { atMs, backMs: Date.now(), robbed: [] }
     },
-    promise: { recoveryMaxS: REACTION_S },
+    promise: { recoveryMaxS: REACTION_S, ratioMin: 0.9 },
   },
   {
     name: 'idle-in-tx',

@@ -8,6 +8,7 @@ import { methodOf } from '../../chaos/method.ts'
 import { parseCommand } from '../../chaos/plan.ts'
 import { keyOf, readReport } from '../../chaos/report.ts'
 import type { ChaosReport } from '../../chaos/report.ts'
+import { SCENARIOS } from '../../chaos/phases/catalogue.ts'
 import { TIMES } from '../../chaos/scenario.ts'
 import { SYSTEM_NAMES, systemOf } from '../../chaos/systems/catalogue.ts'
 import { renderSummary, withSummary } from '../../chaos/summary.ts'
@@ -89,14 +90,25 @@ test('what was played is described as it was, not as it would be today', () => {
     phaseSeconds: 77,
     ttlSeconds: 88,
     text: ['by hand'],
+    scaled: ['one fault, not two'],
     scenarios: report.method.scenarios.map((one) => ({ ...one, says: `once: ${one.name}` })),
     peerNotes: { other: { text: 'As it was then.', sources: ['https://example.org'] } },
   }
   const page = renderReliability({ ...report, method })
   expect(page).toContain('Phases of 77 s, ttl 88 s')
   expect(page).toContain('## How it is played\n\nby hand\n')
+  expect(page).toContain('smaller here than it may be in production\n\n- one fault, not two.\n')
   expect(page).toContain('### kill-worker\n\nOnce: kill-worker.')
   expect(page).toContain('as its page says. As it was then. (<https://example.org>)')
+})
+
+test('what is smaller than in production is said of scenarios that there are, with the times of the run', () => {
+  const names = SCENARIOS.map(({ name }) => name)
+  const said = methodOf(TIMES.full).scaled.flatMap(
+    (line) => line.match(/^[a-z-]+(?= | and )|(?<= and )[a-z]+-[a-z-]+/g) ?? [],
+  )
+  expect(said.filter((name) => name.includes('-') && !names.includes(name))).toEqual([])
+  expect(methodOf(TIMES.full).scaled.join()).toContain('idle-in-tx holds its transaction for 120 s')
 })
 
 test('results that do not say what was promised and how they were played are refused', async () => {
