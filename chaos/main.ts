@@ -1,5 +1,6 @@
 // `npm run chaos`: plays each cell and writes it down as it finishes. Exit 1 when a promise of ours did not hold.
 import { isAnswered } from '../scripts/command-line.ts'
+import { ROOT } from '../scripts/compile.ts'
 import type { Cell } from './cell.ts'
 import { equip } from './equipment.ts'
 import { methodOf } from './method.ts'
@@ -7,6 +8,7 @@ import { USAGE, parseCommand } from './plan.ts'
 import type { Command, Turn } from './plan.ts'
 import { play } from './play.ts'
 import { differencesOf, emptyReport, goneOnWith, keyOf, readReport, withCell, writeReport } from './report.ts'
+import { fileOf } from './results-file.ts'
 import { startServers } from './servers.ts'
 import { programOn } from './start-process.ts'
 import { OURS, SYSTEM_NAMES, systemOf } from './systems/catalogue.ts'
@@ -24,7 +26,8 @@ if (!isAnswered(command, USAGE)) {
 }
 
 /** Answers whether every promise of ours held. */
-async function run({ turns, pace, times, json, isResumed }: Extract<Command, { kind: 'run' }>): Promise<boolean> {
+async function run({ turns, pace, times, ...asked }: Extract<Command, { kind: 'run' }>): Promise<boolean> {
+  const json = fileOf(asked, ROOT, new Date().toISOString())
   const used = systems.filter(({ name }) => turns.some(({ system }) => system === name))
   const servers = await startServers()
   try {
@@ -35,7 +38,7 @@ async function run({ turns, pace, times, json, isResumed }: Extract<Command, { k
     const program = await programOn(node)
     const settings = Object.fromEntries(used.map((system) => [system.name, system.settings]))
     const fresh = emptyReport({ pace, method: methodOf(times), node: nodeVersion, versions, settings })
-    const old = isResumed ? readReport(json) : undefined
+    const old = asked.isResumed ? readReport(json) : undefined
     const differences = old === undefined ? [] : differencesOf(old, fresh)
     if (differences.length > 0) throw new Error(`${json} cannot be gone on with here: ${differences.join('; ')}`)
     let report = old === undefined ? fresh : goneOnWith(old, fresh)
@@ -54,8 +57,8 @@ async function run({ turns, pace, times, json, isResumed }: Extract<Command, { k
       writeReport(json, report)
     }
     console.log(`written to ${json}`)
-    const asked = new Set(turns.map((turn) => keyOf(named(turn))))
-    return report.cells.every((cell) => cell.ok || cell.system !== OURS || !asked.has(keyOf(cell)))
+    const own = new Set(turns.map((turn) => keyOf(named(turn))))
+    return report.cells.every((cell) => cell.ok || cell.system !== OURS || !own.has(keyOf(cell)))
   } finally {
     await servers.close()
   }

@@ -21,12 +21,11 @@ export type Command =
       readonly turns: readonly Turn[]
       readonly pace: Pace
       readonly times: Times
-      readonly json: string
+      /** Undefined: a file of its own. */
+      readonly json: string | undefined
       /** Cells that the file has already are not played again. */
       readonly isResumed: boolean
     }
-
-export const JSON_DEFAULT = '.millrace/chaos.json'
 
 const PHASES = Object.entries(TIMES)
   .map(([pace, { phaseMs }]) => `${phaseMs / 1000}${pace === 'usual' ? '' : ` with --${pace}`}`)
@@ -45,8 +44,9 @@ Plays faults against Millrace and its peers: real processes, real servers, a led
   --full                      longer phases, and peers wherever they can play: hours; the default run is planned for 45 minutes
   --short                     the cut of the tests: seconds per cell
   --seconds N                 the length of a phase, ${SECONDS.min} to ${SECONDS.max} (default: ${PHASES})
-  --json FILE                 results, written after each cell (default ${JSON_DEFAULT})
-  --resume                    keep the cells that FILE has, play the others
+  --json FILE                 results, written after each cell; a file that is there already needs --resume
+                              (default: chaos/results/TIME.json)
+  --resume                    with --json: keep the cells that FILE has, play the others
   --help                      show this
 
 Without --only, --scenario and --full a peer plays where it tells most, on one of its backends; with any of them, wherever it can.
@@ -65,7 +65,7 @@ export function parseCommand(argv: readonly string[], systems: readonly ChaosSys
         backend: { type: 'string' },
         scenario: { type: 'string' },
         seconds: { type: 'string' },
-        json: { type: 'string', default: JSON_DEFAULT },
+        json: { type: 'string' },
         full: { type: 'boolean', default: false },
         short: { type: 'boolean', default: false },
         resume: { type: 'boolean', default: false },
@@ -74,6 +74,8 @@ export function parseCommand(argv: readonly string[], systems: readonly ChaosSys
     })
     if (values.help) return { kind: 'help' }
     if (values.full && values.short) throw new Error('--full and --short: one of them')
+    if (values.resume && values.json === undefined)
+      throw new Error('--resume needs --json FILE: the results to go on with')
     const turns = turnsOf(systems, {
       isFull: values.full,
       only: list(values.only),

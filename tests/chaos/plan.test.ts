@@ -1,13 +1,17 @@
 // The command line of the chaos runs, and that their cut for the tests leaves no scenario out.
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { SCENARIOS } from '../../chaos/phases/catalogue.ts'
 import { methodOf } from '../../chaos/method.ts'
 import { USAGE, parseCommand, turnsOf } from '../../chaos/plan.ts'
 import { differencesOf, emptyReport, goneOnWith, keyOf, withCell } from '../../chaos/report.ts'
 import type { ChaosReport } from '../../chaos/report.ts'
+import { fileOf } from '../../chaos/results-file.ts'
 import { TIMES } from '../../chaos/scenario.ts'
 import { SYSTEM_NAMES, systemOf } from '../../chaos/systems/catalogue.ts'
 import { unplayed } from '../../chaos/unplayed.ts'
+import { runDirectory } from '../support/run-directory.ts'
 import { CUT } from './cut.ts'
 
 const systems = [await systemOf('millrace')]
@@ -72,6 +76,7 @@ test.each([
   [['--only', 'nobody'], "no system is called 'nobody'"],
   [['--scenario', 'redis-wipe', '--backend', 'postgres'], 'nothing to play'],
   [['--full', '--short'], 'one of them'],
+  [['--resume'], '--resume needs --json FILE'],
   // Only a part of it would be played, and nobody would notice.
   [['--backend', 'postgres,reddis'], "no backend is called 'reddis'; there are postgres, redis, hybrid"],
   [['--only', 'millrace,bullmq:postgress'], "no backend is called 'postgress'; there are postgres, redis, hybrid"],
@@ -90,6 +95,21 @@ test('--seconds is the length of a phase, and leaves everything else as it is', 
 test('the help names every scenario', () => {
   expect(parseCommand(['--help'], systems)).toEqual({ kind: 'help' })
   expect(SCENARIOS.filter(({ name, says }) => !USAGE.includes(name) || !USAGE.includes(says))).toEqual([])
+})
+
+test('results of an earlier run are never overwritten: each has a file of its own, and one that is there needs --resume', async () => {
+  const now = '2026-01-02T03:04:05.678Z'
+  const folder = mkdtempSync(join(await runDirectory(), 'results-'))
+  const json = join(folder, 'chaos.json')
+  expect(fileOf({ json: undefined, isResumed: false }, folder, now)).toBe(
+    join(folder, 'chaos', 'results', '2026-01-02T03-04-05.json'),
+  )
+  expect(fileOf({ json, isResumed: false }, folder, now)).toBe(json)
+  writeFileSync(json, '{}')
+  expect(() => fileOf({ json, isResumed: false }, folder, now)).toThrow(
+    `${json} has results already: go on with them by --resume, or name another file`,
+  )
+  expect(fileOf({ json, isResumed: true }, folder, now)).toBe(json)
 })
 
 describe('a run that is gone on with', () => {
