@@ -31,19 +31,25 @@ if (!isAnswered(command, USAGE)) {
 
 type Asked = Extract<Command, { kind: 'run' }>
 
+interface Begun {
+  readonly json: string
+  readonly now: string
+}
+
 /** Answers whether every promise of ours held. */
 async function run(asked: Asked): Promise<boolean> {
-  const json = fileOf(asked, ROOT, new Date().toISOString())
+  const now = new Date().toISOString()
+  const json = fileOf(asked, ROOT, now)
   const home = await openHome()
   try {
-    return await playIn(home, json, asked)
+    return await playIn(home, { json, now }, asked)
   } finally {
     const kept = await home.close()
     if (kept !== undefined) console.log(`the data of its servers and the books of its cells are kept in ${kept}`)
   }
 }
 
-async function playIn(home: Home, json: string, { turns, pace, times, isResumed }: Asked): Promise<boolean> {
+async function playIn(home: Home, { json, now }: Begun, { turns, pace, times, isResumed }: Asked): Promise<boolean> {
   const used = systems.filter(({ name }) => turns.some(({ system }) => system === name))
   let servers = await startServers()
   try {
@@ -53,7 +59,7 @@ async function playIn(home: Home, json: string, { turns, pace, times, isResumed 
     )
     const program = await programOn(node)
     const settings = Object.fromEntries(used.map((system) => [system.name, system.settings]))
-    const fresh = emptyReport({ pace, method: methodOf(times), node: nodeVersion, versions, settings })
+    const fresh = emptyReport({ pace, method: methodOf(times), node: nodeVersion, versions, settings }, now)
     const old = isResumed ? readReport(json) : undefined
     if (isResumed && old === undefined) process.stderr.write(`there is no ${json} yet: everything is played\n`)
     const differences = old === undefined ? [] : differencesOf(old, fresh)
@@ -72,7 +78,7 @@ async function playIn(home: Home, json: string, { turns, pace, times, isResumed 
       abandon,
       tell(cell) {
         console.log(lineOf(cell))
-        report = withCell(report, cell)
+        report = withCell(report, cell, new Date().toISOString())
         writeReport(json, report)
         if (!cell.ok && cell.system === OURS) home.keep()
       },

@@ -3,6 +3,7 @@ import { tableOf } from '../bench/page/markdown.ts'
 import type { Cell } from './cell.ts'
 import type { Described, Method } from './method.ts'
 import { promisedText } from './promise.ts'
+import { playedSeconds } from './report.ts'
 import type { ChaosReport } from './report.ts'
 import { OURS } from './systems/catalogue.ts'
 import { factsOf, numberOf, percent } from './table.ts'
@@ -28,7 +29,7 @@ export function renderReliability(report: ChaosReport): string {
 Real worker and producer processes, real PostgreSQL and Redis, one fault after the other, and books that are kept outside every store. Of the ${ours.length} cells of Millrace ${held} were as
 promised; what was not is in the list with its reason. What is promised is in the [delivery contract](delivery-contract.md), why it holds in the [reliability model](reliability-model.md).
 
-Played on ${date}, ${machine.cores} × ${machine.cpu}, ${machine.memoryGiB} GiB, ${machine.os}, Node ${node}; ${installed.join(', ')}. Phases of ${method.phaseSeconds} s, ttl ${method.ttlSeconds} s
+Played on ${date}${when(report)}, ${machine.cores} × ${machine.cpu}, ${machine.memoryGiB} GiB, ${machine.os}, Node ${node}; ${installed.join(', ')}. Phases of ${method.phaseSeconds} s, ttl ${method.ttlSeconds} s
 where a scenario does not ask for defaults (\`${pace}\`). To play it again: \`npm run chaos -- --json FILE\`, then \`npm run chaos:docs -- FILE\`.
 
 ## How it is played
@@ -71,6 +72,24 @@ ${Object.entries(settings)
   .map(([name, text]) => `- **${name}**: ${text}${noteOn(name, method)}`)
   .join('\n')}
 `
+}
+
+/** From when to when, and whether that was in one go. */
+function when(report: ChaosReport): string {
+  const { startedAt, endedAt, pausesSeconds = [] } = report
+  const seconds = playedSeconds(report)
+  if (startedAt === undefined || endedAt === undefined || seconds === undefined) return ''
+  const span = `, from ${minuteOf(startedAt)} to ${minuteOf(endedAt)} UTC`
+  const playedS = `${Math.round(seconds / 60)} minutes`
+  if (pausesSeconds.length === 0) return `${span} (${playedS})`
+  const pausedS = pausesSeconds.reduce((sum, pause) => sum + pause, 0)
+  const times = pausesSeconds.length === 1 ? 'once' : `${pausesSeconds.length} times`
+  return `${span} (${playedS} of playing; cut short and gone on with ${times}, ${Math.round(pausedS / 60)} minutes lay between)`
+}
+
+/** `2026-01-02 03:04` */
+function minuteOf(moment: string): string {
+  return moment.slice(0, 16).replace('T', ' ')
 }
 
 /** Why a peer is set up like that, with its sources. */

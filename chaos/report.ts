@@ -9,8 +9,13 @@ import type { Pace } from './scenario.ts'
 import { isPlayed } from './unplayed.ts'
 
 export interface ChaosReport {
-  /** When the run began. */
+  /** When the run began: the day, and the moment. Results of before moments were written down have the day alone. */
   readonly date: string
+  readonly startedAt?: string
+  /** When the last cell ended. */
+  readonly endedAt?: string
+  /** Between the last cell before the run was cut short and the moment when it was gone on with, each time. */
+  readonly pausesSeconds?: readonly number[]
   readonly pace: Pace
   readonly method: Method
   readonly machine: { readonly cpu: string; readonly cores: number; readonly memoryGiB: number; readonly os: string }
@@ -23,10 +28,14 @@ export interface ChaosReport {
 
 export function emptyReport(
   equipment: Pick<ChaosReport, 'pace' | 'method' | 'node' | 'versions' | 'settings'>,
+  now: string,
 ): ChaosReport {
   const [cpu] = cpus()
   return {
-    date: new Date().toISOString().slice(0, 10),
+    date: now.slice(0, 10),
+    startedAt: now,
+    endedAt: now,
+    pausesSeconds: [],
     ...equipment,
     machine: {
       cpu: cpu?.model ?? 'unknown',
@@ -78,9 +87,12 @@ export function differencesOf(then: ChaosReport, now: ChaosReport): readonly str
 }
 
 /** With the cells that were played; those that broke the harness are tried again. */
-export function goneOnWith(old: ChaosReport, { versions, settings }: ChaosReport): ChaosReport {
+export function goneOnWith(old: ChaosReport, { versions, settings, startedAt }: ChaosReport): ChaosReport {
+  const { endedAt, pausesSeconds = [] } = old
+  const pause = endedAt === undefined || startedAt === undefined ? [] : [secondsBetween(endedAt, startedAt)]
   return {
     ...old,
+    pausesSeconds: [...pausesSeconds, ...pause],
     versions: { ...old.versions, ...versions },
     settings: { ...old.settings, ...settings },
     cells: old.cells.filter(isPlayed),
@@ -88,9 +100,19 @@ export function goneOnWith(old: ChaosReport, { versions, settings }: ChaosReport
 }
 
 /** A cell that was played again takes the place of the old one. */
-export function withCell(report: ChaosReport, cell: Cell): ChaosReport {
+export function withCell(report: ChaosReport, cell: Cell, now: string): ChaosReport {
   const others = report.cells.filter((one) => keyOf(one) !== keyOf(cell))
-  return { ...report, cells: [...others, cell] }
+  return { ...report, endedAt: now, cells: [...others, cell] }
+}
+
+/** From the start to the end of the last cell, without pauses. Undefined: nobody wrote it down. */
+export function playedSeconds({ startedAt, endedAt, pausesSeconds = [] }: ChaosReport): number | undefined {
+  if (startedAt === undefined || endedAt === undefined) return undefined
+  return pausesSeconds.reduce((left, pause) => left - pause, secondsBetween(startedAt, endedAt))
+}
+
+function secondsBetween(from: string, to: string): number {
+  return Math.round((Date.parse(to) - Date.parse(from)) / 1000)
 }
 
 export function keyOf({ scenario, system, backend }: Pick<Cell, 'scenario' | 'system' | 'backend'>): string {

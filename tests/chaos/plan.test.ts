@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { SCENARIOS } from '../../chaos/phases/catalogue.ts'
 import { methodOf } from '../../chaos/method.ts'
 import { USAGE, parseCommand, turnsOf } from '../../chaos/plan.ts'
-import { differencesOf, emptyReport, goneOnWith, keyOf, withCell } from '../../chaos/report.ts'
+import { differencesOf, emptyReport, goneOnWith, keyOf, playedSeconds, withCell } from '../../chaos/report.ts'
 import type { ChaosReport } from '../../chaos/report.ts'
 import { fileOf } from '../../chaos/results-file.ts'
 import { TIMES } from '../../chaos/scenario.ts'
@@ -113,13 +113,16 @@ test('results of an earlier run are never overwritten: each has a file of its ow
 })
 
 describe('a run that is gone on with', () => {
-  const report = emptyReport({
-    pace: 'usual',
-    method: methodOf(TIMES.usual),
-    node: 'v24',
-    versions: { millrace: '1 abc' },
-    settings: { millrace: 'x' },
-  })
+  const report = emptyReport(
+    {
+      pace: 'usual',
+      method: methodOf(TIMES.usual),
+      node: 'v24',
+      versions: { millrace: '1 abc' },
+      settings: { millrace: 'x' },
+    },
+    '2026-01-02T10:00:00.000Z',
+  )
 
   test('it is of one pace, one machine, one Node, and one version and setting of every system', () => {
     expect(differencesOf(report, report)).toEqual([])
@@ -146,16 +149,31 @@ describe('a run that is gone on with', () => {
     const old = { ...report, cells: [broken, played] }
     expect(goneOnWith(old, { ...report, versions: { bullmq: '6' } })).toEqual({
       ...report,
+      pausesSeconds: [0],
       versions: { millrace: '1 abc', bullmq: '6' },
       cells: [played],
     })
+  })
+
+  test('it says how long was played, without the time in which nobody did', () => {
+    const cell = unplayed({ scenario: 'a', system: 'millrace', backend: 'redis' }, 'x')
+    const cut = withCell(report, cell, '2026-01-02T10:20:00.000Z')
+    expect(playedSeconds(cut)).toBe(20 * 60)
+    const resumed = goneOnWith(cut, { ...report, startedAt: '2026-01-02T13:20:00.000Z' })
+    const ended = withCell(resumed, cell, '2026-01-02T13:41:00.000Z')
+    expect(ended).toMatchObject({
+      startedAt: report.startedAt,
+      endedAt: '2026-01-02T13:41:00.000Z',
+      pausesSeconds: [10_800],
+    })
+    expect(playedSeconds(ended)).toBe(41 * 60)
   })
 })
 
 test('a cell that is played again takes the place of the old one', () => {
   const cell = { scenario: 'a', system: 'millrace', backend: 'redis', ok: false }
   const report = { cells: [cell, { ...cell, scenario: 'b' }] } as unknown as ChaosReport // as much as it looks at
-  const { cells } = withCell(report, { ...report.cells[0]!, ok: true })
+  const { cells } = withCell(report, { ...report.cells[0]!, ok: true }, '')
   expect(cells.map(({ scenario, ok }) => [scenario, ok])).toEqual([
     ['b', false],
     ['a', true],
