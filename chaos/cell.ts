@@ -1,5 +1,6 @@
 // The result of one cell. The shape is stable; fields are only ever added.
 import type { Figures } from './figures.ts'
+import type { Promised } from './promise.ts'
 import type { Backend } from './system.ts'
 
 export interface Cell {
@@ -12,8 +13,10 @@ export interface Cell {
   readonly refused: number
   /** Acknowledged, and a handler came to its end. */
   readonly completed: number
-  /** Acknowledged, not completed, and no longer known to the system. */
+  /** Acknowledged, not completed, no longer known to the system, and not given up. */
   readonly lost: number
+  /** The same, of jobs that the contract of this store gives up under this fault: it had not kept them, and could not have. */
+  readonly givenUp: number
   /** Acknowledged, not completed, and still in the system: only a time-out of its own stands before it. */
   readonly stuck: number
   readonly unexpected: number
@@ -32,15 +35,21 @@ export interface Cell {
   readonly wrongTicks: number | null
   /**
    * To the last restart of an interrupted run; where none was interrupted, to the first start of a job made after the
-   * fault. Null: never.
+   * fault. Null: never, or the scenario stops nothing.
    */
   readonly recoverySeconds: number | null
   /** Ends per second from the fault to the end of the load, by those before it. */
   readonly throughputRatio: number | null
-  /** To 95 % of the offered rate for the rest of the load. Null: not asked for, or never. */
+  /** To the promised share of the offered rate for the rest of the load. Null: not asked for, or never. */
   readonly steadySeconds: number | null
   /** Processes that ended by themselves. */
   readonly quits: number
+  /** Null: the default of the system. */
+  readonly ttlSeconds: number | null
+  /** By the first producer. */
+  readonly offeredPerSecond: number
+  /** Null: a peer, which has promised nothing. */
+  readonly promised: Promised | null
   /** As promised. Peers promise nothing here: of them it says whether nothing was lost, stuck or run twice. */
   readonly ok: boolean
   readonly note: string

@@ -1,5 +1,4 @@
 // From the books, the record of the system and what was done to it: the cell. Pure; play.ts gathers what it needs.
-import { DEFAULTS } from '../src/core/limits.ts'
 import type { Books } from './books.ts'
 import type { Cell } from './cell.ts'
 import * as delivery from './checks/delivery.ts'
@@ -7,7 +6,9 @@ import type { Robbed } from './checks/delivery.ts'
 import { outOfOrder } from './checks/order.ts'
 import * as pace from './checks/pace.ts'
 import { miscounted, wrongTicks } from './checks/side.ts'
-import type { PerBackend, Scenario, Struck } from './scenario.ts'
+import { promisedOf } from './promise.ts'
+import type { Promised } from './promise.ts'
+import type { Scenario, Struck } from './scenario.ts'
 import type { Backend, Census, Recorded, SideFacts } from './system.ts'
 
 /** A process that ended by itself, and the last that it said. */
@@ -40,10 +41,6 @@ export interface Evidence {
   readonly seconds: number
 }
 
-/** From the end of a ttl to the last start: heartbeat, look of maintenance, claim. */
-const RESTART_MAX_S = 5
-const FIRST_START_MAX_S = 1
-
 export function judge(evidence: Evidence): Cell {
   const { scenario, books, recorded, struck, isOurs, census, side } = evidence
   const robbed: readonly Robbed[] = [...struck.robbed, ...forgetful(evidence)]
@@ -57,14 +54,19 @@ export function judge(evidence: Evidence): Cell {
   // A job that ran to its end in a store that then forgot it is not lost; its record is.
   const given = scenario.mayLose?.[evidence.backend]
   const lostAll = given === undefined ? [...gone] : missing
-  const stuck =
+  const unexcused = given === undefined ? lostAll : delivery.lostForNothing(lostAll, books, struck)
+  const stuckOf = (ids: readonly string[]): number =>
     recorded === undefined
-      ? delivery.stillCounted(lostAll.length, census, expected.size)
-      : delivery.stillThere(lostAll, recorded)
+      ? delivery.stillCounted(ids.length, census, expected.size)
+      : delivery.stillThere(ids, recorded)
+  const stuck = stuckOf(lostAll)
+  // By number alone: what is still there is none of those that the store has forgotten.
+  const lost = unexcused.length - stuckOf(unexcused)
   const again = delivery.startedAgain(books, robbed)
   const restarts = pace.restartsOf(books, struck.robbed)
   const hasRecovered = restarts.never.every((id) => expected.has(id))
-  const recoveryMs = hasRecovered ? (restarts.lastMs ?? pace.firstStartMs(books, struck.backMs)) : null
+  const againMs = restarts.lastMs ?? (scenario.goesOn ? null : pace.firstStartMs(books, struck.backMs))
+  const recoveryMs = hasRecovered ? againMs : null
   const before = pace.endsPerSecond(books, { fromMs: evidence.load.fromMs, toMs: struck.atMs })
   const since = pace.endsPerSecond(books, { fromMs: struck.atMs, toMs: evidence.load.toMs })
   const { steady } = scenario.promise ?? {}
@@ -73,14 +75,15 @@ export function judge(evidence: Evidence): Cell {
       ? null
       : pace.steadyAfterMs(books, { fromMs: struck.backMs, toMs: evidence.load.toMs }, evidence.ratePerS * steady.share)
   const findings = struck.findings?.(books, side)
-  const measured = {
+  const measured: Measured = {
     scenario: scenario.name,
     system: evidence.system,
     backend: evidence.backend,
     enqueued: books.acked.size,
     refused: evidence.refused,
     completed: books.acked.size - delivery.unfinished(books).length,
-    lost: lostAll.length - stuck,
+    lost,
+    givenUp: lostAll.length - stuck - lost,
     stuck,
     unexpected: delivery.unexpected(books, recorded).length,
     stale: recorded === undefined ? null : delivery.stale(books, recorded, given !== undefined).length,
@@ -95,6 +98,9 @@ export function judge(evidence: Evidence): Cell {
     throughputRatio: before === 0 ? null : since / before,
     steadySeconds: steadyMs === null ? null : steadyMs / 1000,
     quits: quits.length,
+    ttlSeconds: evidence.ttlMs === undefined ? null : evidence.ttlMs / 1000,
+    offeredPerSecond: evidence.ratePerS,
+    promised: isOurs ? promisedOf(evidence) : null,
     seconds: evidence.seconds,
   }
   // Ours must not. Some peers do by design, and somebody has started them again: of them it is told.
@@ -102,24 +108,15 @@ export function judge(evidence: Evidence): Cell {
   const broken = [
     ...brokenAlways(measured, scenario),
     ...(scenario.interrupts && restarts.interrupted === 0 ? ['the fault interrupted nothing'] : []),
-    ...(isOurs ? brokenPledges(measured, evidence, restarts.lastMs !== null) : []),
+    ...(measured.promised === null ? [] : brokenPledges(measured, measured.promised)),
     ...(side?.batches.length === 0 ? ['no batch was counted'] : []),
     ...unfailed(evidence),
-    ...(given === undefined ? [] : forNothing(delivery.lostForNothing(lostAll, books, struck).length)),
     ...(findings?.broken ?? []),
     ...(isOurs ? [...(struck.flaws ?? []), ...ended] : []),
   ]
-  const notes = [
-    ...broken,
-    ...(isOurs ? [] : ended),
-    ...(given !== undefined && measured.lost > 0 ? [`contract: ${given}`] : []),
-  ]
+  const notes = [...broken, ...(isOurs ? [] : ended), ...(measured.givenUp > 0 ? [`contract: ${given}`] : [])]
   const figures = findings === undefined ? {} : { figures: findings.figures }
   return { ...measured, ...figures, ok: broken.length === 0, note: notes.join('; ') }
-}
-
-function forNothing(count: number): readonly string[] {
-  return count === 0 ? [] : [`${count} lost although the store had them or was back`]
 }
 
 type Measured = Omit<Cell, 'ok' | 'note'>
@@ -133,9 +130,10 @@ function forgetful({ struck: { forgot, backMs }, workers, books }: Evidence): re
 
 function brokenAlways(cell: Measured, { mayLose }: Scenario): readonly string[] {
   const forbidden = cell.duplicated - cell.duplicatesAllowed
+  const although = mayLose?.[cell.backend] === undefined ? '' : ' although the store had them or was back'
   return [
     ...(cell.enqueued === 0 ? ['nothing was enqueued'] : []),
-    ...(cell.lost > 0 && mayLose?.[cell.backend] === undefined ? [`${cell.lost} lost`] : []),
+    ...(cell.lost > 0 ? [`${cell.lost} lost${although}`] : []),
     ...(cell.stuck > 0 ? [`${cell.stuck} stuck`] : []),
     ...(cell.unexpected > 0 ? [`${cell.unexpected} unexpected`] : []),
     ...((cell.stale ?? 0) > 0 ? [`${cell.stale} stale results applied`] : []),
@@ -147,26 +145,15 @@ function brokenAlways(cell: Measured, { mayLose }: Scenario): readonly string[] 
   ]
 }
 
-function brokenPledges(
-  cell: Measured,
-  { scenario: { promise = {} }, ttlMs, ratePerS }: Evidence,
-  isRestart: boolean,
-): readonly string[] {
-  const { steady } = promise
-  const ratioMin = of(cell.backend, promise.ratioMin) ?? 0
-  const usualMaxS = isRestart ? (ttlMs ?? DEFAULTS.workerTtlMs) / 1000 + RESTART_MAX_S : FIRST_START_MAX_S
-  const recoveryMaxS = of(cell.backend, promise.recoveryMaxS) ?? usualMaxS
-  const isLate = (ratePerS > 0 || isRestart) && (cell.recoverySeconds ?? Infinity) > recoveryMaxS
-  const isUnsteady = steady !== undefined && (cell.steadySeconds ?? Infinity) > steady.withinS
+function brokenPledges(cell: Measured, { recoveryMaxS, ratioMin, steady }: Promised): readonly string[] {
+  const isLate = recoveryMaxS !== null && (cell.recoverySeconds ?? Infinity) > recoveryMaxS
+  const isSlow = ratioMin !== null && (cell.throughputRatio ?? 0) < ratioMin
+  const isUnsteady = steady !== null && (cell.steadySeconds ?? Infinity) > steady.withinS
   return [
     ...(isLate ? [`recovery took more than ${recoveryMaxS} s`] : []),
-    ...((cell.throughputRatio ?? 0) < ratioMin ? [`less than ${ratioMin * 100} % of the rate before`] : []),
-    ...(isUnsteady ? [`${ratePerS} jobs/s not reached within ${steady.withinS} s`] : []),
+    ...(isSlow ? [`less than ${ratioMin * 100} % of the rate before`] : []),
+    ...(isUnsteady ? [`${steady.perSecond} jobs/s not reached within ${steady.withinS} s`] : []),
   ]
-}
-
-function of(backend: Backend, promised: PerBackend | undefined): number | undefined {
-  return typeof promised === 'object' ? promised[backend] : promised
 }
 
 /** Jobs that had to end as failed, and did not. */

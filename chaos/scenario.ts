@@ -29,6 +29,8 @@ export interface Scenario {
   readonly connectionsMax?: number
   /** Somebody is robbed in the middle of a job, or the fault was none; of peers too. */
   readonly interrupts?: true
+  /** Nothing stops and nobody is refused: there is nothing to recover from, and the rate holds. */
+  readonly goesOn?: true
   /** Why it cannot be played here, if so. */
   readonly isMissing?: () => string | undefined
   /** It is played on stores of its own, instead of the usual ones or of a part of them. */
@@ -44,9 +46,9 @@ export interface Scenario {
 export type PerBackend = number | Partial<Record<Backend, number>>
 
 export interface Pledge {
-  /** Until work goes on; see Cell.recoverySeconds. Default 1 s after a fault that robs nobody, else ttl + 5 s. */
+  /** Until work goes on; see Cell.recoverySeconds. Default ttl + 5 s where somebody is interrupted, else 1 s. */
   readonly recoveryMaxS?: PerBackend
-  /** Of the rate before. */
+  /** Of the rate before. Default 0.9 where nothing stops. */
   readonly ratioMin?: PerBackend
   /** So much of the offered rate, so soon after the store was back, until the end of the load. */
   readonly steady?: { readonly share: number; readonly withinS: number }

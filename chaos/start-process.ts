@@ -65,11 +65,21 @@ function killLiving(): void {
   for (const child of living) child.kill('SIGKILL')
 }
 
+const abandoned = new WeakSet<Program>()
+
+/** Of a cell that does not end by itself: kills all that are there, and whoever would start another of this program fails. */
+export function abandon(program: Program): void {
+  abandoned.add(program)
+  killLiving()
+}
+
 export async function startProcess(
-  { path, node }: Program,
+  program: Program,
   settings: Settings,
   { aheadMs, heapMaxMiB }: Look = {},
 ): Promise<ChaosProcess> {
+  if (abandoned.has(program)) throw new Error('its cell is over')
+  const { path, node } = program
   const shift = pathToFileURL(join(dirname(path), 'shift-clock.js')).href
   const child = fork(path, [JSON.stringify(settings)], {
     execPath: node,

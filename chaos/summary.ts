@@ -48,14 +48,13 @@ function rank(target: string): number {
 
 function lineOf(target: string, cells: readonly Cell[]): readonly string[] {
   const sum = (of: (cell: Cell) => number): string => String(cells.reduce((all, cell) => all + of(cell), 0))
-  const isGivenUp = ({ note }: Cell): boolean => note.includes('contract: ')
   const hasRecord = cells.every(({ stale }) => stale !== null)
   return [
     target,
     String(cells.length),
     sum(({ enqueued }) => enqueued),
-    sum((cell) => (isGivenUp(cell) ? 0 : cell.lost)),
-    sum((cell) => (isGivenUp(cell) ? cell.lost : 0)),
+    sum(({ lost }) => lost),
+    sum(({ givenUp }) => givenUp),
     sum(({ stuck }) => stuck),
     hasRecord ? sum(({ stale }) => stale ?? 0) : '–',
     sum(({ duplicated, duplicatesAllowed }) => duplicated - duplicatesAllowed),

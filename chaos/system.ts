@@ -7,7 +7,9 @@ export interface Place {
   readonly redis?: string
 }
 
-export type Backend = 'postgres' | 'redis' | 'hybrid'
+export const BACKENDS = ['postgres', 'redis', 'hybrid'] as const
+
+export type Backend = (typeof BACKENDS)[number]
 
 export interface ChaosJob {
   /** A UUIDv7 that the producer made. */

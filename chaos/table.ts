@@ -1,6 +1,7 @@
 // One cell as a line of text, and the head of such lines.
 import type { Cell } from './cell.ts'
 import { wordsOf } from './figures.ts'
+import { promisedText } from './promise.ts'
 
 interface Column {
   readonly title: string
@@ -14,12 +15,15 @@ export const COLUMNS: readonly Column[] = [
   { title: 'jobs', width: 6, say: ({ enqueued }) => String(enqueued) },
   { title: 'refused', width: 7, say: ({ refused }) => String(refused) },
   { title: 'lost', width: 5, say: ({ lost }) => String(lost) },
+  { title: 'given up', width: 8, say: ({ givenUp }) => String(givenUp) },
   { title: 'stuck', width: 5, say: ({ stuck }) => String(stuck) },
   { title: 'stale', width: 5, say: ({ stale }) => numberOf(stale, 0) },
   { title: 'again', width: 6, say: ({ duplicatesAllowed }) => String(duplicatesAllowed) },
   { title: 'twice', width: 5, say: ({ duplicated, duplicatesAllowed }) => String(duplicated - duplicatesAllowed) },
   { title: 'recovery s', width: 10, say: ({ recoverySeconds }) => numberOf(recoverySeconds, 1) },
   { title: 'rate', width: 6, say: ({ throughputRatio }) => percent(throughputRatio) },
+  { title: 'steady s', width: 8, say: ({ steadySeconds }) => numberOf(steadySeconds, 1) },
+  { title: 'promised', width: 28, say: ({ promised }) => promisedText(promised) },
   { title: 'ok', width: 3, say: ({ ok }) => (ok ? 'yes' : 'NO') },
   { title: 'note', width: 0, say: factsOf },
 ]

@@ -16,6 +16,7 @@ export const CLOCK_SCENARIOS: readonly Scenario[] = [
     says: 'the clock of one worker is an hour ahead, that of the other an hour behind; each leads for a while, and jobs with a delay come due',
     backends: ['postgres', 'redis', 'hybrid'],
     peers: 'asked',
+    goesOn: true,
     crew: () => [AHEAD, BEHIND],
     async strike({ workers, startWorker, enqueue }, { phaseMs, ttlMs }) {
       // Long enough for somebody to be taken for dead, under either leader.

@@ -35,6 +35,7 @@ export const CROWD_SCENARIOS: readonly Scenario[] = [
     says: 'fifty thousand jobs are due in the same millisecond (a million with --full)',
     backends: EVERYWHERE,
     peers: 'asked',
+    goesOn: true,
     ratePerS: 0,
     strike: comeDue,
   },

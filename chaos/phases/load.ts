@@ -8,6 +8,7 @@ export const LOAD_SCENARIOS: readonly Scenario[] = [
     says: 'half as much load again',
     backends: ['postgres', 'redis', 'hybrid'],
     peers: 'asked',
+    goesOn: true,
     ratePerS: 600,
     async strike({ startProducer, load }, { phaseMs }) {
       const more = await startProducer(load.ratePerS / 2)

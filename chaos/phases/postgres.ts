@@ -64,13 +64,14 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
       }
       return { atMs, backMs: Date.now(), robbed: [] }
     },
-    promise: { recoveryMaxS: REACTION_S },
+    promise: { recoveryMaxS: REACTION_S, ratioMin: 0.9 },
   },
   {
     name: 'idle-in-tx',
     says: 'somebody holds a transaction open, and with it every dead row',
     backends: ON_POSTGRES,
     peers: 'usual',
+    goesOn: true,
     strike: (stage, { phaseMs }) =>
       held(stage, 1, async ([client]) => {
         await client!.query('begin')
@@ -84,6 +85,7 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
     says: 'others take every connection of PostgreSQL that is free or is let go, until they have all but five',
     backends: ON_POSTGRES,
     peers: 'asked',
+    goesOn: true,
     async strike(stage, { phaseMs }) {
       const { place, system } = stage
       const alive = system.name === OURS ? await aliveWorkers(place) : []
@@ -102,6 +104,7 @@ export const POSTGRES_SCENARIOS: readonly Scenario[] = [
     says: 'four connections count the largest table again and again, each in one long snapshot',
     backends: ON_POSTGRES,
     peers: 'asked',
+    goesOn: true,
     strike: (stage, { phaseMs }) =>
       held(stage, READERS, async (clients) => {
         const [table] = await query<{ name: string }>(stage.place, LARGEST_TABLE)

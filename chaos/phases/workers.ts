@@ -45,6 +45,7 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     says: 'nothing is done',
     backends: EVERYWHERE,
     peers: 'usual',
+    goesOn: true,
     async strike(_, { phaseMs }) {
       const atMs = Date.now()
       await wait(phaseMs)
@@ -112,6 +113,7 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     says: 'one of two workers is asked to stop, ends what it has begun, and another takes its place, as in a deployment',
     backends: EVERYWHERE,
     peers: 'asked',
+    goesOn: true,
     async strike({ workers, startWorker, ...stage }) {
       const victim = workers[0]!
       await busy(stage, victim.pid)
@@ -128,6 +130,7 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
     says: 'a handler blocks the event loop of its worker for 60 s; default settings',
     backends: EVERYWHERE,
     peers: 'usual',
+    goesOn: true,
     usually: ['bullmq'],
     ratePerS: 50,
     ttl: 'default',

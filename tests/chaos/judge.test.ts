@@ -179,7 +179,33 @@ test('what the contract gives up is told and not held against the cell', () => {
     recorded: [],
     scenario: { ...scenario, mayLose: { redis: 'it forgets' } },
   })
-  expect(cell).toMatchObject({ ok: true, lost: 1, note: 'contract: it forgets' })
+  expect(cell).toMatchObject({ ok: true, lost: 0, givenUp: 1, note: 'contract: it forgets' })
+})
+
+test('what the contract gives up excuses nothing else: each lost job is the one or the other', () => {
+  // The store had `a`, which nobody ran; `b` it had not.
+  const books = booksOf([...LEDGER, 'asked c 700', 'acked c 701'], ['start c 7 710', 'end c 7 711'])
+  const planted = {
+    books,
+    scenario: { ...scenario, mayLose: { redis: 'it forgets' } },
+    struck: { ...FORGETFUL.struck, kept: new Set(['a']) },
+  }
+  expect(judge({ ...GOOD, ...planted, recorded: FORGETFUL.recorded.slice(1) })).toMatchObject({
+    ok: false,
+    lost: 1,
+    givenUp: 1,
+    stuck: 0,
+    note: '1 lost although the store had them or was back; contract: it forgets',
+  })
+  // A peer says only how many it still has: not those that its store has forgotten.
+  const census = { waiting: 0, running: 1, failed: 0, completed: 1 }
+  expect(judge({ ...GOOD, ...planted, isOurs: false, recorded: undefined, census })).toMatchObject({
+    ok: false,
+    lost: 0,
+    givenUp: 1,
+    stuck: 1,
+    note: '1 stuck; contract: it forgets',
+  })
 })
 
 test('a loss that the store never had is the contract, and a ratio that another backend promises is nothing to this one', () => {
@@ -189,7 +215,37 @@ test('a loss that the store never had is the contract, and a ratio that another 
     scenario: { ...scenario, mayLose: { redis: 'it forgets' }, promise: { ratioMin: { hybrid: 0.9 } } },
     struck: { ...FORGETFUL.struck, kept: new Set(['a']) },
   })
-  expect(cell).toMatchObject({ ok: true, lost: 1, note: 'contract: it forgets' })
+  expect(cell).toMatchObject({ ok: true, lost: 0, givenUp: 1, note: 'contract: it forgets' })
+})
+
+test('what was promised is in the cell, by default too', () => {
+  const promisedIn = (planted: Partial<Evidence>) => judge({ ...GOOD, ...planted }).promised
+  const none = { recoveryMaxS: null, ratioMin: null, steady: null }
+  expect(promisedIn({})).toEqual({ ...none, recoveryMaxS: 1 })
+  expect(promisedIn({ scenario: { ...scenario, interrupts: true } })).toEqual({ ...none, recoveryMaxS: 10 })
+  expect(promisedIn({ scenario: { ...scenario, interrupts: true }, ttlMs: undefined })).toEqual({
+    ...none,
+    recoveryMaxS: 15,
+  })
+  expect(promisedIn({ ratePerS: 0 })).toEqual(none)
+  const steady = { share: 0.95, withinS: 5 }
+  const promise = { recoveryMaxS: { redis: 3 }, ratioMin: { hybrid: 0.9 }, steady }
+  expect(promisedIn({ scenario: { ...scenario, promise } })).toEqual({
+    recoveryMaxS: 3,
+    ratioMin: null,
+    steady: { ...steady, perSecond: 2 },
+  })
+  expect(promisedIn({ isOurs: false })).toBeNull()
+})
+
+test('where nothing stops there is nothing to recover from, and the rate holds', () => {
+  const going = { ...GOOD, scenario: { ...scenario, goesOn: true as const } }
+  expect(judge(going)).toMatchObject({
+    ok: true,
+    recoverySeconds: null,
+    promised: { recoveryMaxS: null, ratioMin: 0.9 },
+  })
+  expect(judge({ ...going, load: { fromMs: 0, toMs: 2_000 } }).note).toContain('less than 90 % of the rate before')
 })
 
 test('what is said of ours alone is not held against a peer', () => {

@@ -1,8 +1,8 @@
 // Where the servers of one test run live. The global setup makes the directory and removes it with every server in it;
 // a run that was killed is cleaned up by the next one. Without a global setup each process has its own.
-import { chmodSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { stopPostmaster } from '../../src/backends/embedded/postmaster.ts'
 import { commandOf, isRunning, markOf, presenceOf } from '../../src/backends/embedded/processes.ts'
 import type { ProcessMark } from '../../src/backends/embedded/processes.ts'
@@ -10,6 +10,8 @@ import type { ProcessMark } from '../../src/backends/embedded/processes.ts'
 export const RUN_DIRECTORY_VARIABLE = 'MILLRACE_TEST_RUN_DIR'
 
 const PREFIX = 'millrace-run-'
+/** Nobody clears these away. */
+const KEPT_PREFIX = 'millrace-kept-'
 const OWNER = 'owner.json'
 
 let own: Promise<string> | undefined
@@ -37,11 +39,45 @@ export async function makeRunDirectory(): Promise<string> {
 }
 
 export async function removeRunDirectory(dir: string): Promise<void> {
+  await stopServers(dir)
+  rmSync(dir, { recursive: true, force: true, maxRetries: 5 })
+}
+
+/** Under a name that is answered, and that no later run clears away. Its servers must have been stopped. */
+export function keepRunDirectory(dir: string): string {
+  const kept = join(tmpdir(), `${KEPT_PREFIX}${basename(dir).slice(PREFIX.length)}`)
+  renameSync(dir, kept)
+  return kept
+}
+
+const LAST_LOOKS = 10
+const LAST_LOOKS_MAX = 100
+const LAST_LOOK_MS = 50
+
+/** At the exit of a process, which can await nothing any more. */
+export function stopServersNow(dir: string): void {
+  // A server that was just being started writes down its pid a moment later.
+  for (let quiet = 0, looks = 0; quiet < LAST_LOOKS && looks < LAST_LOOKS_MAX; looks++) {
+    const pids = serverPids(dir)
+    for (const pid of pids) quit(pid)
+    quiet = pids.length === 0 ? quiet + 1 : 0
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LAST_LOOK_MS)
+  }
+}
+
+function quit(pid: number): void {
+  try {
+    process.kill(pid, 'SIGQUIT')
+  } catch {
+    // It has ended since.
+  }
+}
+
+export async function stopServers(dir: string): Promise<void> {
   for (const name of readdirSync(dir)) {
     await stopPostmaster(join(dir, name, 'data'), { mode: 'immediate' })
   }
   for (const pid of serverPids(dir)) process.kill(pid, 'SIGKILL')
-  rmSync(dir, { recursive: true, force: true, maxRetries: 5 })
 }
 
 /** Every server writes its pid into a file of its own directory and names that directory in its command. */
