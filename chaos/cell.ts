@@ -39,6 +39,8 @@ export interface Cell {
   readonly throughputRatio: number | null
   /** To 95 % of the offered rate for the rest of the load. Null: not asked for, or never. */
   readonly steadySeconds: number | null
+  /** From the end of the fault until every worker that was alive at the end of the load had begun a job. Absent: one never did, or nothing was offered. */
+  readonly allTakingSeconds?: number
   /** Processes that ended by themselves. */
   readonly quits: number
   /** As promised. Peers promise nothing here: of them it says whether nothing was lost, stuck or run twice. */

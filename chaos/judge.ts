@@ -4,6 +4,7 @@ import type { Books } from './books.ts'
 import type { Cell } from './cell.ts'
 import * as delivery from './checks/delivery.ts'
 import type { Robbed } from './checks/delivery.ts'
+import { idle, takesAfterMs } from './checks/idle.ts'
 import { outOfOrder } from './checks/order.ts'
 import * as pace from './checks/pace.ts'
 import { miscounted, wrongTicks } from './checks/side.ts'
@@ -30,6 +31,8 @@ export interface Evidence {
   readonly struck: Struck
   /** Every worker process there was. */
   readonly workers: readonly number[]
+  /** Those that were alive at the end of the load. */
+  readonly alive: readonly number[]
   /** Undefined: its default. */
   readonly ttlMs: number | undefined
   readonly ratePerS: number
@@ -73,6 +76,8 @@ export function judge(evidence: Evidence): Cell {
       ? null
       : pace.steadyAfterMs(books, { fromMs: struck.backMs, toMs: evidence.load.toMs }, evidence.ratePerS * steady.share)
   const findings = struck.findings?.(books, side)
+  const takesMs = evidence.ratePerS > 0 ? takesAfterMs(books, evidence.alive, struck.backMs) : []
+  const slowestMs = Math.max(...takesMs)
   const measured = {
     scenario: scenario.name,
     system: evidence.system,
@@ -94,6 +99,7 @@ export function judge(evidence: Evidence): Cell {
     recoverySeconds: recoveryMs === null ? null : recoveryMs / 1000,
     throughputRatio: before === 0 ? null : since / before,
     steadySeconds: steadyMs === null ? null : steadyMs / 1000,
+    ...(Number.isFinite(slowestMs) && { allTakingSeconds: slowestMs / 1000 }),
     quits: quits.length,
     seconds: evidence.seconds,
   }
@@ -103,6 +109,8 @@ export function judge(evidence: Evidence): Cell {
     ...brokenAlways(measured, scenario),
     ...(scenario.interrupts && restarts.interrupted === 0 ? ['the fault interrupted nothing'] : []),
     ...(isOurs ? brokenPledges(measured, evidence, restarts.lastMs !== null) : []),
+    // Peers are started again whenever they end, also shortly before the end of the load.
+    ...(isOurs ? idle(takesMs, { fromMs: struck.backMs, toMs: evidence.load.toMs }) : []),
     ...(side?.batches.length === 0 ? ['no batch was counted'] : []),
     ...unfailed(evidence),
     ...(given === undefined ? [] : forNothing(delivery.lostForNothing(lostAll, books, struck).length)),

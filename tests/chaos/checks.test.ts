@@ -14,6 +14,7 @@ import {
 import { stillThere, unexpected, unfinished } from '../../chaos/checks/delivery.ts'
 import type { Robbed } from '../../chaos/checks/delivery.ts'
 import { timeliness } from '../../chaos/checks/due.ts'
+import { idle, takesAfterMs } from '../../chaos/checks/idle.ts'
 import { bounded } from '../../chaos/checks/memory.ts'
 import { outOfOrder } from '../../chaos/checks/order.ts'
 import { hasCaughtUp, miscounted, wholeBatch, wrongTicks } from '../../chaos/checks/side.ts'
@@ -206,6 +207,23 @@ describe('pace', () => {
     expect(steadyAfterMs(books(runs, ledger), span, 50 * 0.95)).toBe(2_000)
     expect(steadyAfterMs(books(runs, ledger), span, 60)).toBeNull()
     expect(steadyAfterMs(books(runs.slice(0, 100), ledger), span, 50 * 0.95)).toBeNull()
+  })
+})
+
+describe('workers that take nothing', () => {
+  const span = { fromMs: 15, toMs: 6_000 }
+
+  test('each is looked at by itself, from the end of the fault', () => {
+    const taking = books([...RUNS, 'start c 8 25', 'start d 8 40'])
+    expect(takesAfterMs(taking, [7, 8, 9], 15)).toEqual([Infinity, 10, Infinity])
+    expect(takesAfterMs(taking, [7, 8], 5)).toEqual([5, 6])
+  })
+
+  test('one that took nothing for as long as there was something to take is told', () => {
+    expect(idle([10, 20], span)).toEqual([])
+    expect(idle([10, Infinity], span)).toEqual(['1 of 2 workers took nothing for 5 s after the fault'])
+    expect(idle([5_001, Infinity], span)).toEqual(['2 of 2 workers took nothing for 5 s after the fault'])
+    expect(idle([10, Infinity], { ...span, toMs: 5_014 })).toEqual([])
   })
 })
 

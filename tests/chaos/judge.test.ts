@@ -41,6 +41,7 @@ const GOOD: Evidence = {
   },
   struck: { atMs: 500, backMs: 550, robbed: [] },
   workers: [7, 8],
+  alive: [8],
   ttlMs: 5_000,
   ratePerS: 2,
   load: { fromMs: 0, toMs: 1_000 },
@@ -81,6 +82,8 @@ test.each<readonly [string, Partial<Evidence>]>([
   ],
   ['1 run twice by live workers', { books: booksOf(LEDGER, [...RUNS, 'start a 8 700', 'end a 8 701']) }],
   ['recovery took more than 1 s', { books: booksOf(LEDGER, [...RUNS.slice(0, 2), 'start b 8 1900', 'end b 8 1901']) }],
+  // The other does the work of both.
+  ['1 of 2 workers took nothing for 5 s after the fault', { alive: [7, 8], load: { fromMs: 0, toMs: 6_000 } }],
   ['1 batches miscounted', { side: { ...GOOD.side!, batches: [{ ...GOOD.side!.batches[0]!, callbacks: 2 }] } }],
   ['1 ticks wrong', { side: { ...GOOD.side!, ticksMs: [200] } }],
   ['no batch was counted', { side: { ...GOOD.side!, batches: [] } }],
