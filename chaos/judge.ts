@@ -6,6 +6,7 @@ import * as delivery from './checks/delivery.ts'
 import type { Robbed } from './checks/delivery.ts'
 import { idle, takesAfterMs } from './checks/idle.ts'
 import { outOfOrder } from './checks/order.ts'
+import { begunInDoubt, withLeases } from './checks/lease.ts'
 import * as pace from './checks/pace.ts'
 import { miscounted, wrongTicks } from './checks/side.ts'
 import type { PerBackend, Scenario, Struck } from './scenario.ts'
@@ -48,8 +49,10 @@ const RESTART_MAX_S = 5
 const FIRST_START_MAX_S = 1
 
 export function judge(evidence: Evidence): Cell {
-  const { scenario, books, recorded, struck, isOurs, census, side } = evidence
-  const robbed: readonly Robbed[] = [...struck.robbed, ...forgetful(evidence)]
+  const { scenario, books, recorded, struck, isOurs, census, side, ttlMs } = evidence
+  // Nobody here knows when a peer takes somebody for dead.
+  const silent = isOurs ? withLeases(struck.robbed, ttlMs) : struck.robbed
+  const robbed: readonly Robbed[] = [...silent, ...forgetful(evidence)]
   const expected = new Set(struck.failed)
   // Whoever took the pill was killed by it.
   const poisoned = new Set(books.runs.flatMap(({ id, pid }) => (expected.has(id) ? [pid] : [])))
@@ -114,6 +117,7 @@ export function judge(evidence: Evidence): Cell {
     ...(side?.batches.length === 0 ? ['no batch was counted'] : []),
     ...unfailed(evidence),
     ...(given === undefined ? [] : forNothing(delivery.lostForNothing(lostAll, books, struck).length)),
+    ...(isOurs ? inDoubt(begunInDoubt(books, struck.robbed, ttlMs).length) : []),
     ...(findings?.broken ?? []),
     ...(isOurs ? [...(struck.flaws ?? []), ...ended] : []),
   ]
@@ -124,6 +128,10 @@ export function judge(evidence: Evidence): Cell {
   ]
   const figures = findings === undefined ? {} : { figures: findings.figures }
   return { ...measured, ...figures, ok: broken.length === 0, note: notes.join('; ') }
+}
+
+function inDoubt(count: number): readonly string[] {
+  return count === 0 ? [] : [`${count} begun by a worker that was cut off for longer than its ttl`]
 }
 
 function forNothing(count: number): readonly string[] {

@@ -15,7 +15,10 @@ export function outOfOrder(books: Books, robbed: readonly Robbed[]): readonly st
     if (group === undefined || !books.acked.has(id) || first === undefined) continue
     const before = runs.get(lastOf.get(group) ?? '') ?? []
     // A run that lost its job may go on beside the next one; what counts is the one that owned it.
-    const held = before.filter((run, index) => index === before.length - 1 || !mayRepeat(run, robbed))
+    const held = before.filter((run, index) => {
+      const next = before[index + 1]
+      return next === undefined || !mayRepeat(run, next, robbed)
+    })
     if (held.some(({ startMs, endMs }) => first.startMs < (endMs ?? startMs))) wrong.push(id)
     lastOf.set(group, id)
   }

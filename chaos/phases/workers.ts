@@ -160,9 +160,10 @@ async function poison(stage: Stage): Promise<Struck> {
   const seen = new Set<number>()
   let isOver = false
   while (!isOver && Date.now() < deadlineMs && robbed.length < DEATHS_MAX) {
-    for (const { pid } of workers.filter(({ isAlive, pid }) => !isAlive && !seen.has(pid))) {
+    for (const { pid, endedMs } of workers.filter(({ isAlive, pid }) => !isAlive && !seen.has(pid))) {
       seen.add(pid)
-      robbed.push(robbedNow(pid))
+      // While the one before it was being replaced, perhaps.
+      robbed.push({ pid, fromMs: endedMs!, toMs: endedMs! })
       await stage.startWorker()
     }
     isOver = awaitedOf(stage.system, await stage.system.inspect(stage.place)) === 0

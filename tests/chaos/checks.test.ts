@@ -15,6 +15,7 @@ import { stillThere, unexpected, unfinished } from '../../chaos/checks/delivery.
 import type { Robbed } from '../../chaos/checks/delivery.ts'
 import { timeliness } from '../../chaos/checks/due.ts'
 import { idle, takesAfterMs } from '../../chaos/checks/idle.ts'
+import { begunInDoubt, withLeases } from '../../chaos/checks/lease.ts'
 import { bounded } from '../../chaos/checks/memory.ts'
 import { outOfOrder } from '../../chaos/checks/order.ts'
 import { hasCaughtUp, miscounted, wholeBatch, wrongTicks } from '../../chaos/checks/side.ts'
@@ -127,6 +128,30 @@ describe('duplicates', () => {
     expect(overlapping(twice, [])).toEqual([])
   })
 
+  test('who takes over a job while the lease of a silent worker holds, runs it twice', () => {
+    const early = books([...RUNS.slice(0, 3), 'start b 9 65', 'end b 9 70', 'end b 8 90 11'])
+    const held = { ...died(8, 15), heldUntilMs: 66 }
+    expect(startedAgain(early, [held])).toEqual({ allowed: [], forbidden: ['b'] })
+    expect(overlapping(early, [held])).toEqual(['b'])
+    expect(startedAgain(early, [{ ...held, heldUntilMs: 65 }])).toEqual({ allowed: ['b'], forbidden: [] })
+    expect(overlapping(early, [{ ...held, heldUntilMs: 65 }])).toEqual([])
+  })
+
+  test('a lease surely holds for a ttl less a beat and a margin', () => {
+    expect(withLeases([died(8, 1_000)], 5_000)).toEqual([{ ...died(8, 1_000), heldUntilMs: 3_750 }])
+    expect(withLeases([died(8, 1_000)])).toEqual([{ ...died(8, 1_000), heldUntilMs: 6_500 }])
+    const known = { ...died(8, 1_000), heldUntilMs: 1_200 }
+    expect(withLeases([known], 5_000)).toEqual([known])
+  })
+
+  test('a worker that is cut off begins nothing when its ttl has passed', () => {
+    const cutOff = [{ pid: 8, fromMs: 100, toMs: 10_000 }]
+    const at = (pid: number, startMs: number) =>
+      begunInDoubt(books([...RUNS, `start c ${pid} ${startMs}`]), cutOff, 5_000)
+    expect(at(8, 5_101)).toEqual(['c'])
+    expect([at(8, 5_100), at(7, 5_101), at(8, 10_000)]).toEqual([[], [], []])
+  })
+
   test('a job that succeeded twice, or ran without a row in its trail, has had a stale result', () => {
     expect(stale(books(), RECORDED)).toEqual([])
     expect(stale(books(), [{ ...RECORDED[0]!, rows: 2, successes: 2 }])).toEqual(['a'])
@@ -159,6 +184,7 @@ describe('order', () => {
     const zombie = ['start a 7 10', 'start a 8 40', 'end a 8 41', 'start b 8 42', 'end a 7 50', 'end b 8 51']
     expect(outOfOrder(books(zombie, ledger), [died(7, 20)])).toEqual([])
     expect(outOfOrder(books(zombie, ledger), [died(7, 5)])).toEqual(['b'])
+    expect(outOfOrder(books(zombie, ledger), [{ ...died(7, 20), heldUntilMs: 41 }])).toEqual(['b'])
     expect(outOfOrder(books(zombie, ledger), [])).toEqual(['b'])
   })
 })
@@ -314,7 +340,7 @@ describe('handlers past their deadline', () => {
 
   test('only who passed it may run again', () => {
     const robbed = robbedByDeadline(books(runs), facts)
-    expect(robbed).toEqual([{ pid: 7, fromMs: 1_000, toMs: 1_000, ids: new Set(['a']) }])
+    expect(robbed).toEqual([{ pid: 7, fromMs: 1_000, toMs: 1_000, heldUntilMs: 900, ids: new Set(['a']) }])
     expect(startedAgain(books(runs), robbed)).toEqual({ allowed: ['a'], forbidden: [] })
   })
 })

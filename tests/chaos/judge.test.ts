@@ -81,6 +81,21 @@ test.each<readonly [string, Partial<Evidence>]>([
     { recorded: GOOD.recorded!.map((one) => ({ ...one, rows: 2, successes: one.id === 'a' ? 2 : 1 })) },
   ],
   ['1 run twice by live workers', { books: booksOf(LEDGER, [...RUNS, 'start a 8 700', 'end a 8 701']) }],
+  // Its worker fell silent in the middle of it, and was still trusted when the next run began.
+  [
+    '1 run twice by live workers; 1 overlaps',
+    {
+      books: booksOf(LEDGER, [...RUNS.slice(0, 3), 'start b 7 3350', 'end b 7 3360', 'end b 8 9000 610']),
+      struck: { ...GOOD.struck, robbed: [{ pid: 8, fromMs: 615, toMs: 615 }] },
+    },
+  ],
+  [
+    '1 begun by a worker that was cut off for longer than its ttl',
+    {
+      books: booksOf([...LEDGER, 'asked c 650', 'acked c 651'], [...RUNS, 'start c 8 5700', 'end c 8 5701']),
+      struck: { ...GOOD.struck, robbed: [{ pid: 8, fromMs: 650, toMs: 9_000 }] },
+    },
+  ],
   ['recovery took more than 1 s', { books: booksOf(LEDGER, [...RUNS.slice(0, 2), 'start b 8 1900', 'end b 8 1901']) }],
   // The other does the work of both.
   ['1 of 2 workers took nothing for 5 s after the fault', { alive: [7, 8], load: { fromMs: 0, toMs: 6_000 } }],
