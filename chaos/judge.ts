@@ -8,7 +8,7 @@ import { idle, takesAfterMs } from './checks/idle.ts'
 import { outOfOrder } from './checks/order.ts'
 import { begunInDoubt, withLeases } from './checks/lease.ts'
 import * as pace from './checks/pace.ts'
-import { miscounted, wrongTicks } from './checks/side.ts'
+import { batchWords, wrongBatches, wrongTicks } from './checks/side.ts'
 import type { PerBackend, Scenario, Struck } from './scenario.ts'
 import type { Backend, Census, Recorded, SideFacts } from './system.ts'
 
@@ -79,6 +79,7 @@ export function judge(evidence: Evidence): Cell {
       ? null
       : pace.steadyAfterMs(books, { fromMs: struck.backMs, toMs: evidence.load.toMs }, evidence.ratePerS * steady.share)
   const findings = struck.findings?.(books, side)
+  const batches = side === undefined ? undefined : wrongBatches(side.batches, books.batches)
   const takesMs = evidence.ratePerS > 0 ? takesAfterMs(books, evidence.alive, struck.backMs) : []
   const slowestMs = Math.max(...takesMs)
   const measured = {
@@ -97,7 +98,7 @@ export function judge(evidence: Evidence): Cell {
     overlaps: delivery.overlapping(books, robbed).length,
     // A job whose end was forgotten runs again, after those that followed it.
     disorder: isOurs && given === undefined ? outOfOrder(books, robbed).length : null,
-    miscounted: side === undefined ? null : miscounted(side.batches).length,
+    miscounted: batches === undefined ? null : new Set(Object.values(batches).flat()).size,
     wrongTicks: side === undefined ? null : wrongTicks(side.ticksMs, side.tickEveryMs, evidence.load),
     recoverySeconds: recoveryMs === null ? null : recoveryMs / 1000,
     throughputRatio: before === 0 ? null : since / before,
@@ -114,6 +115,7 @@ export function judge(evidence: Evidence): Cell {
     ...(isOurs ? brokenPledges(measured, evidence, restarts.lastMs !== null) : []),
     // Peers are started again whenever they end, also shortly before the end of the load.
     ...(isOurs ? idle(takesMs, { fromMs: struck.backMs, toMs: evidence.load.toMs }) : []),
+    ...(batches === undefined ? [] : batchWords(batches)),
     ...(side?.batches.length === 0 ? ['no batch was counted'] : []),
     ...unfailed(evidence),
     ...(given === undefined ? [] : forNothing(delivery.lostForNothing(lostAll, books, struck).length)),
@@ -158,7 +160,6 @@ function brokenAlways(cell: Measured, { mayLose }: Scenario): readonly string[] 
     ...(forbidden > 0 ? [`${forbidden} run twice by live workers`] : []),
     ...(cell.overlaps > 0 ? [`${cell.overlaps} overlaps`] : []),
     ...((cell.disorder ?? 0) > 0 ? [`${cell.disorder} out of order`] : []),
-    ...((cell.miscounted ?? 0) > 0 ? [`${cell.miscounted} batches miscounted`] : []),
     ...((cell.wrongTicks ?? 0) > 0 ? [`${cell.wrongTicks} ticks wrong`] : []),
   ]
 }

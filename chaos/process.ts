@@ -80,7 +80,7 @@ function isFirstRun(runs: string, id: string): boolean {
 async function produce(settings: ProducerProcessSettings): Promise<() => Promise<void>> {
   const system = await systemOf(settings.system)
   const producer = await system.openProducer(settings.place)
-  const side = await system.openSideLoad?.(settings.place)
+  const side = await system.openSideLoad?.(settings.place, settings.ledger)
   const lastOf = new Map<string, Promise<void>>()
   const startMs = performance.now()
   let offered = 0

@@ -47,8 +47,8 @@ export interface ChaosSystem {
   inspect(place: Place): Promise<Census>
   /** What the system itself has written down of every job. Absent: it keeps no such record. */
   record?(place: Place): Promise<readonly Recorded[]>
-  /** What a producer does beside the load, with features that the others do not have. */
-  openSideLoad?(place: Place): Promise<{ close(): Promise<void> }>
+  /** What a producer does beside the load, with features that the others do not have, and writes into its ledger. */
+  openSideLoad?(place: Place, ledger: string): Promise<{ close(): Promise<void> }>
   sideFacts?(place: Place): Promise<SideFacts>
   /** Beside the load, in one call. */
   enqueueBatch?(place: Place, batch: NewBatch): Promise<void>

@@ -39,9 +39,9 @@ export const millrace: ChaosSystem = {
     return { close: () => mill.stop({ deadline: STOP_MAX }) }
   },
   inspect: (place) => look(place, censusOf),
-  async openSideLoad(place) {
+  async openSideLoad(place, ledger) {
     const mill = await open(place)
-    const load = await openSideLoad(mill)
+    const load = await openSideLoad(mill, ledger)
     return {
       async close() {
         await load.close()

@@ -18,7 +18,7 @@ import { idle, takesAfterMs } from '../../chaos/checks/idle.ts'
 import { begunInDoubt, withLeases } from '../../chaos/checks/lease.ts'
 import { bounded } from '../../chaos/checks/memory.ts'
 import { outOfOrder } from '../../chaos/checks/order.ts'
-import { hasCaughtUp, miscounted, wholeBatch, wrongTicks } from '../../chaos/checks/side.ts'
+import { hasCaughtUp, wholeBatch, wrongBatches, wrongTicks } from '../../chaos/checks/side.ts'
 import { reconnected } from '../../chaos/checks/reconnect.ts'
 import { robbedByDeadline, slotsFreed } from '../../chaos/checks/slots.ts'
 import { needless, unclear } from '../../chaos/refusals.ts'
@@ -271,13 +271,35 @@ describe('beside the load', () => {
   const count = { total: 10, completed: 10 }
   const right = { name: 'x', counted: count, recounted: count, isSealed: true, isFinished: true, callbacks: 1 }
 
+  const asked = booksOf(['batch-asked x 1 10', 'batch-acked x 2', 'batch-asked open 3 10'], []).batches
+  const open = { ...right, name: 'open', isSealed: false, isFinished: false, callbacks: 0 }
+
   test('a batch is wrong when its counters differ from its jobs or its callback did not come once', () => {
-    expect(miscounted([right, { ...right, isSealed: false, isFinished: false, callbacks: 0 }])).toEqual([])
-    expect(miscounted([{ ...right, isFinished: false, callbacks: 0 }])).toEqual(['x'])
-    expect(miscounted([{ ...right, recounted: { total: 10, completed: 9 } }])).toEqual(['x'])
-    expect(miscounted([{ ...right, recounted: { total: 11, completed: 10 } }])).toEqual(['x'])
-    expect(miscounted([{ ...right, callbacks: 0 }])).toEqual(['x'])
-    expect(miscounted([{ ...right, callbacks: 2 }])).toEqual(['x'])
+    const miscounted = (batch: object) => wrongBatches([{ ...right, ...batch }], asked).miscounted
+    expect(wrongBatches([right, open], asked)).toEqual({ gone: [], unfinished: [], miscounted: [] })
+    expect(miscounted({ recounted: { total: 10, completed: 9 } })).toEqual(['x'])
+    expect(miscounted({ recounted: { total: 11, completed: 10 } })).toEqual(['x'])
+    expect(miscounted({ callbacks: 0 })).toEqual(['x'])
+    expect(miscounted({ callbacks: 2 })).toEqual(['x'])
+  })
+
+  test('a batch that was acknowledged is there, once, with every job that was asked for', () => {
+    expect(wrongBatches([open], asked).gone).toEqual(['x'])
+    const seven = { total: 7, completed: 7 }
+    const less = { counted: seven, recounted: seven }
+    expect(wrongBatches([{ ...right, ...less }], asked).miscounted).toEqual(['x'])
+    expect(wrongBatches([right, right], asked).miscounted).toEqual(['x', 'x'])
+    expect(wrongBatches([right, { ...right, name: 'y' }], asked).miscounted).toEqual(['y'])
+    // Nobody was told that it is there: as long as it is open it may be a part, and not when it is sealed.
+    expect(wrongBatches([right, { ...open, ...less }], asked).miscounted).toEqual([])
+    expect(wrongBatches([right, { ...right, ...less, name: 'open' }], asked).miscounted).toEqual(['open'])
+  })
+
+  test('a batch that is sealed finishes, also when one of its jobs is stuck', () => {
+    const stuck = { counted: { total: 10, completed: 9 }, recounted: { total: 10, completed: 9 }, callbacks: 0 }
+    expect(wrongBatches([{ ...right, ...stuck, isFinished: false }], asked).unfinished).toEqual(['x'])
+    expect(wrongBatches([{ ...open, name: 'x' }], asked).unfinished).toEqual(['x'])
+    expect(wrongBatches([right, { ...open, isSealed: true }], asked).unfinished).toEqual(['open'])
   })
 
   test('a batch that a scenario is about is finished, with every job and one callback', () => {

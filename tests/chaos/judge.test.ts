@@ -12,7 +12,8 @@ const scenario: Scenario = {
   peers: 'usual',
   strike: () => Promise.reject(new Error('not played here')),
 }
-const LEDGER = ['asked a 100', 'acked a 101', 'asked b 600', 'acked b 601']
+const BATCH = ['batch-asked x 90 2', 'batch-acked x 95']
+const LEDGER = [...BATCH, 'asked a 100', 'acked a 101', 'asked b 600', 'acked b 601']
 const RUNS = ['start a 7 110', 'end a 7 120', 'start b 8 610', 'end b 8 620']
 const GOOD: Evidence = {
   scenario,
@@ -75,7 +76,7 @@ test.each<readonly [string, Partial<Evidence>]>([
       struck: { ...GOOD.struck, failed: ['c'] },
     },
   ],
-  ['1 unexpected', { books: booksOf(LEDGER.slice(0, 2), RUNS) }],
+  ['1 unexpected', { books: booksOf(LEDGER.slice(0, 4), RUNS) }],
   [
     '1 stale results applied',
     { recorded: GOOD.recorded!.map((one) => ({ ...one, rows: 2, successes: one.id === 'a' ? 2 : 1 })) },
@@ -100,6 +101,11 @@ test.each<readonly [string, Partial<Evidence>]>([
   // The other does the work of both.
   ['1 of 2 workers took nothing for 5 s after the fault', { alive: [7, 8], load: { fromMs: 0, toMs: 6_000 } }],
   ['1 batches miscounted', { side: { ...GOOD.side!, batches: [{ ...GOOD.side!.batches[0]!, callbacks: 2 }] } }],
+  ['1 batches gone', { books: booksOf([...LEDGER, 'batch-asked y 700 2', 'batch-acked y 701'], RUNS) }],
+  [
+    '1 batches not finished',
+    { side: { ...GOOD.side!, batches: [{ ...GOOD.side!.batches[0]!, isFinished: false, callbacks: 0 }] } },
+  ],
   ['1 ticks wrong', { side: { ...GOOD.side!, ticksMs: [200] } }],
   ['no batch was counted', { side: { ...GOOD.side!, batches: [] } }],
   ['a process ended by itself: Error: oh', { quits: [{ pid: 7, words: 'Error: oh' }] }],
