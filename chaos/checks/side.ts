@@ -57,15 +57,21 @@ export function wholeBatch(side: SideFacts | undefined, name: string, size: numb
   return { figures: { members: size }, broken: isWhole ? [] : [`the batch of ${size} did not end as a whole`] }
 }
 
-/** Ticks that fired twice or, from the beginning of the load to its end, not at all. */
+/** Ticks that fired twice, off the beat or, from the beginning of the load to its end, not at all. */
 export function wrongTicks(ticksMs: readonly number[], everyMs: number, { fromMs, toMs }: Span): number {
   const fired = new Set(ticksMs)
-  const doubled = ticksMs.length - fired.size
-  // The first one comes within an interval, then they are counted from it.
-  const firstMs = Math.min(fromMs + everyMs, ...fired)
+  // The first one comes within an interval; where it did not, the beat is known from the next.
+  const dueMs = fromMs + everyMs
+  const seenMs = Math.min(...fired)
+  const firstMs = fired.size === 0 ? dueMs : seenMs - everyMs * Math.max(Math.ceil((seenMs - dueMs) / everyMs), 0)
   const lastMs = Math.max(toMs, ...fired)
-  const expected = Math.floor((lastMs - firstMs) / everyMs) + 1
-  return doubled + Math.abs(expected - fired.size)
+  let onBeat = 0
+  let missing = 0
+  for (let tickMs = firstMs; tickMs <= lastMs; tickMs += everyMs) {
+    if (fired.has(tickMs)) onBeat += 1
+    else missing += 1
+  }
+  return ticksMs.length - onBeat + missing
 }
 
 /** Whether every tick that was due by the end of the load has had its turn. */

@@ -9,6 +9,7 @@ export const SIDE_QUEUE = 'side'
 
 const SCHEDULE = 'chaos-tick'
 const TICK_MS = 1_000
+const EVERY_TICK = '* * * * * *'
 const CATCH_UP = 100
 const BATCH_EVERY_MS = 500
 const BATCH_SIZE = 10
@@ -35,7 +36,7 @@ export type SideClient = Pick<Client<typeof SIDE_JOBS>, 'enqueueBatch' | 'schedu
 
 /** A batch twice a second and a tick every second, until it is closed. */
 export async function openSideLoad(mill: SideClient, ledger: string): Promise<{ close(): Promise<void> }> {
-  await mill.schedules.upsert(SCHEDULE, { job: tick, every: TICK_MS, misfire: { catchUp: CATCH_UP } })
+  await mill.schedules.upsert(SCHEDULE, { job: tick, cron: EVERY_TICK, misfire: { catchUp: CATCH_UP } })
   const pending = new Set<Promise<unknown>>()
   let no = 0
   const timer = setInterval(() => {

@@ -319,6 +319,8 @@ describe('beside the load', () => {
     expect(wrongTicks([3_000, 1_000, 2_000], 1_000, load)).toBe(0)
     expect(wrongTicks([1_000, 2_000, 2_000, 3_000], 1_000, load)).toBe(1)
     expect(wrongTicks([1_000, 4_000], 1_000, load)).toBe(2)
+    // One too many does not make up for one that is missing.
+    expect(wrongTicks([1_000, 1_500, 3_000], 1_000, load)).toBe(2)
   })
 
   test('a schedule that never fires, begins late or stops for good is wrong', () => {
