@@ -27,6 +27,8 @@ export interface Cell {
   readonly overlaps: number
   /** Jobs of a group that started too early. Null: the system was given no groups. */
   readonly disorder: number | null
+  /** The most jobs of one group that were there at once. Absent: the system was given no groups. */
+  readonly groupDepth?: number
   /** Batches that were gone, not finished, not whole, or whose counters or callbacks were wrong, and ticks of a schedule that came twice or not. Null: not played. */
   readonly miscounted: number | null
   readonly wrongTicks: number | null

@@ -5,7 +5,7 @@ import type { Cell } from './cell.ts'
 import * as delivery from './checks/delivery.ts'
 import type { Robbed } from './checks/delivery.ts'
 import { idle, takesAfterMs } from './checks/idle.ts'
-import { outOfOrder } from './checks/order.ts'
+import { groupDepth, outOfOrder } from './checks/order.ts'
 import { begunInDoubt, withLeases } from './checks/lease.ts'
 import * as pace from './checks/pace.ts'
 import { batchWords, wrongBatches, wrongTicks } from './checks/side.ts'
@@ -98,6 +98,7 @@ export function judge(evidence: Evidence): Cell {
     overlaps: delivery.overlapping(books, robbed).length,
     // A job whose end was forgotten runs again, after those that followed it.
     disorder: isOurs && given === undefined ? outOfOrder(books, robbed).length : null,
+    ...(isOurs && { groupDepth: groupDepth(books) }),
     miscounted: batches === undefined ? null : new Set(Object.values(batches).flat()).size,
     wrongTicks: side === undefined ? null : wrongTicks(side.ticksMs, side.tickEveryMs, evidence.load),
     recoverySeconds: recoveryMs === null ? null : recoveryMs / 1000,

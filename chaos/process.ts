@@ -12,7 +12,10 @@ import { systemOf } from './systems/catalogue.ts'
 const TICK_MS = 10
 /** More enqueues at once are not asked for: who offers waits, as a caller would. */
 const IN_FLIGHT_MAX = 2_000
-const ONE_OF = 10
+/** Of so many jobs the first ones belong to a group, all to the same, so that they queue up behind each other. */
+const ROUND = 100
+const IN_GROUP = 10
+const GROUP_MS = 30
 const KIB = 1024
 
 let isExhausting = false
@@ -87,8 +90,8 @@ async function produce(settings: ProducerProcessSettings): Promise<() => Promise
   let inFlight = 0
   const offer = (no: number): void => {
     const group = groupOf(no, settings.groups)
-    const longMs = group === undefined && no % settings.longEvery === 0 ? settings.longMs : 0
-    const job = { id: uuidv7(), longMs, ...(group !== undefined && { group }) }
+    const longMs = no % settings.longEvery === 0 ? settings.longMs : 0
+    const job = { id: uuidv7(), longMs: group === undefined ? longMs : GROUP_MS, ...(group !== undefined && { group }) }
     inFlight += 1
     // Jobs of a group come one after the other, so that they have an order.
     const before = group === undefined ? undefined : lastOf.get(group)
@@ -122,7 +125,7 @@ async function enqueue(producer: OpenProducer, ledger: string, job: ChaosJob): P
 
 function groupOf(no: number, groups: number): string | undefined {
   // Two producers share no group: between them there is no order.
-  return groups > 0 && no % ONE_OF === 1 ? `${process.pid}-${Math.floor(no / ONE_OF) % groups}` : undefined
+  return groups > 0 && no % ROUND < IN_GROUP ? `${process.pid}-${Math.floor(no / ROUND) % groups}` : undefined
 }
 
 function say(said: Said): void {

@@ -17,7 +17,7 @@ import { timeliness } from '../../chaos/checks/due.ts'
 import { idle, takesAfterMs } from '../../chaos/checks/idle.ts'
 import { begunInDoubt, withLeases } from '../../chaos/checks/lease.ts'
 import { bounded } from '../../chaos/checks/memory.ts'
-import { outOfOrder } from '../../chaos/checks/order.ts'
+import { groupDepth, outOfOrder } from '../../chaos/checks/order.ts'
 import { hasCaughtUp, wholeBatch, wrongBatches, wrongTicks } from '../../chaos/checks/side.ts'
 import { reconnected } from '../../chaos/checks/reconnect.ts'
 import { robbedByDeadline, slotsFreed } from '../../chaos/checks/slots.ts'
@@ -178,6 +178,15 @@ describe('order', () => {
     expect(outOfOrder(books(early, ledger), [])).toEqual(['b'])
     const swapped = ['start b 8 10', 'end b 8 15', 'start a 7 20', 'end a 7 30', 'start c 7 31', 'end c 7 32']
     expect(outOfOrder(books(swapped, ledger), [])).toEqual(['b'])
+  })
+
+  test('a group is as deep as jobs of it were there at once', () => {
+    const oneByOne = ['start a 7 2', 'end a 7 3', 'start b 8 4', 'end b 8 5', 'start c 7 6', 'end c 7 7']
+    expect(groupDepth(books(oneByOne, ledger))).toBe(1)
+    expect(groupDepth(books([...oneByOne.slice(0, 3), 'end b 8 7', 'start c 7 8'], ledger))).toBe(2)
+    expect(groupDepth(books([], ledger))).toBe(3)
+    expect(groupDepth(books([], ['asked a 1 g', 'acked a 2', 'asked b 3 h', 'acked b 4', 'asked c 5 g']))).toBe(1)
+    expect(groupDepth(books())).toBe(0)
   })
 
   test('the next of a group may begin beside a run that was robbed of its job', () => {
