@@ -6,6 +6,7 @@ export interface BookFiles {
   /**
    * `asked <job> <ms> [<group>]` before an enqueue is sent, `due <job> <ms>` where it is for later, `acked <job> <ms>`
    * once it was acknowledged. The same of a batch: `batch-asked <name> <ms> <size>`, `batch-acked <name> <ms>`.
+   * `withheld <number> <ms>`: so many jobs were due and not asked for, since too many calls had no answer.
    */
   readonly ledger: string
   /** `start <job> <pid> <ms>` and `end <job> <pid> <ms> <ms of its start>` of every handler. */
@@ -19,6 +20,8 @@ export interface Books {
   readonly acked: ReadonlyMap<string, number>
   /** Not before these moments. */
   readonly due: ReadonlyMap<string, number>
+  /** Due, and never asked for: less was offered than the rate says. */
+  readonly withheld: number
   /** By name. */
   readonly batches: ReadonlyMap<string, AskedBatch>
   /** In the order of their starts. */
@@ -72,14 +75,16 @@ export function booksOf(ledger: readonly string[], runs: readonly string[]): Boo
   const acked = new Map<string, number>()
   const due = new Map<string, number>()
   const batches = new Map<string, AskedBatch>()
+  let withheld = 0
   for (const line of ledger) {
     const [kind, id = '', atMs, more] = line.split(' ')
     if (kind === 'asked') asked.set(id, { atMs: Number(atMs), ...(more !== undefined && { group: more }) })
+    else if (kind === 'withheld') withheld += Number(id)
     else if (kind === 'batch-asked') batches.set(id, { size: Number(more), isAcked: false })
     else if (kind === 'batch-acked') batches.set(id, { ...batches.get(id)!, isAcked: true })
     else (kind === 'due' ? due : acked).set(id, Number(atMs))
   }
-  return { asked, acked, due, batches, runs: runsOf(runs) }
+  return { asked, acked, due, withheld, batches, runs: runsOf(runs) }
 }
 
 function runsOf(lines: readonly string[]): readonly Run[] {

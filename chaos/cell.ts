@@ -10,6 +10,8 @@ export interface Cell {
   readonly enqueued: number
   /** Enqueues that failed; their callers were told so. */
   readonly refused: number
+  /** Due by the offered rate, and not asked for: too many enqueues had no answer yet. Absent: none. */
+  readonly withheld?: number
   /** Acknowledged, and a handler came to its end. */
   readonly completed: number
   /** Acknowledged, not completed, and no longer known to the system. */

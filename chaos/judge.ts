@@ -88,6 +88,7 @@ export function judge(evidence: Evidence): Cell {
     backend: evidence.backend,
     enqueued: books.acked.size,
     refused: evidence.refused,
+    ...(books.withheld > 0 && { withheld: books.withheld }),
     completed: books.acked.size - delivery.unfinished(books).length,
     lost: lostAll.length - stuck,
     stuck,

@@ -10,7 +10,7 @@ import { systemOf } from './systems/catalogue.ts'
 
 /** Credit is given so often. */
 const TICK_MS = 10
-/** More enqueues at once are not asked for: who offers waits, as a caller would. */
+/** More enqueues at once are not asked for: what is due then is withheld. */
 const IN_FLIGHT_MAX = 2_000
 /** Of so many jobs the first ones belong to a group, all to the same, so that they queue up behind each other. */
 const ROUND = 100
@@ -102,6 +102,8 @@ async function produce(settings: ProducerProcessSettings): Promise<() => Promise
   const timer = setInterval(() => {
     const due = Math.floor(((performance.now() - startMs) * settings.ratePerS) / 1000)
     for (; offered < due && inFlight < IN_FLIGHT_MAX; offered += 1) offer(offered)
+    // Nobody makes up for them: the rate stays what it is, and the books say that less was offered.
+    if (offered < due) writeLine(settings.ledger, 'withheld', due - offered, Date.now())
     offered = due
   }, TICK_MS)
   return async () => {

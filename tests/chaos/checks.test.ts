@@ -58,6 +58,11 @@ describe('books', () => {
   })
 })
 
+test('what was due and never asked for is counted', () => {
+  expect(booksOf(['withheld 12 5', 'asked a 6', 'withheld 3 7'], [])).toMatchObject({ withheld: 15 })
+  expect(books().withheld).toBe(0)
+})
+
 describe('lost and unexpected', () => {
   test('a run as it should be has neither', () => {
     expect([unfinished(books()), lostByRecord(books(), RECORDED), unexpected(books(), RECORDED)]).toEqual([[], [], []])

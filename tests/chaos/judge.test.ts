@@ -196,6 +196,11 @@ const FORGETFUL = {
   struck: { ...GOOD.struck, backMs: 605 },
 }
 
+test('a cell says how many jobs were due and not asked for', () => {
+  expect(judge({ ...GOOD, books: booksOf([...LEDGER, 'withheld 12 300'], RUNS) })).toMatchObject({ withheld: 12 })
+  expect(judge(GOOD)).not.toHaveProperty('withheld')
+})
+
 test('what the contract gives up is told and not held against the cell', () => {
   const cell = judge({
     ...GOOD,
