@@ -99,7 +99,7 @@ test.each<readonly [string, Partial<Evidence>]>([
   ],
   ['recovery took more than 1 s', { books: booksOf(LEDGER, [...RUNS.slice(0, 2), 'start b 8 1900', 'end b 8 1901']) }],
   // The other does the work of both.
-  ['1 of 2 workers took nothing for 5 s after the fault', { alive: [7, 8], load: { fromMs: 0, toMs: 6_000 } }],
+  ['1 of 2 workers took nothing for 10 s after the fault', { alive: [7, 8], load: { fromMs: 0, toMs: 11_000 } }],
   ['1 batches miscounted', { side: { ...GOOD.side!, batches: [{ ...GOOD.side!.batches[0]!, callbacks: 2 }] } }],
   ['1 batches gone', { books: booksOf([...LEDGER, 'batch-asked y 700 2', 'batch-acked y 701'], RUNS) }],
   [
