@@ -21,8 +21,11 @@ const KIB = 1024
 let isExhausting = false
 const settings = JSON.parse(process.argv[2] ?? '{}') as Settings // written by the harness
 const stop = settings.role === 'worker' ? await work(settings) : await produce(settings)
+const end = (): void => void stop().then(() => process.disconnect())
+// As the manual says.
+process.once('SIGTERM', end)
 process.on('message', (told: Told) => {
-  if (told === 'stop') void stop().then(() => process.disconnect())
+  if (told === 'stop') end()
   else if (told === 'exhaust') isExhausting = true
   else if (told === 'measure') say({ kind: 'measured', rssMaxBytes: process.resourceUsage().maxRSS * KIB })
   else if (told === 'spare') watchFailpoints(() => undefined)

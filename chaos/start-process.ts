@@ -24,7 +24,7 @@ export interface ChaosProcess {
   tell(told: Told): void
   /** The most memory that it has had so far. */
   rssMaxBytes(): Promise<number>
-  signal(name: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL'): void
+  signal(name: 'SIGSTOP' | 'SIGCONT' | 'SIGTERM' | 'SIGKILL'): void
   /** Asks it to stop, and kills it when it does not: then it is false. */
   stop(): Promise<boolean>
 }
@@ -118,7 +118,7 @@ export async function startProcess(
     })
   }
   const signal = (name: NodeJS.Signals): void => {
-    if (name === 'SIGKILL') isAsked = true
+    if (name === 'SIGKILL' || name === 'SIGTERM') isAsked = true
     if (isAlive) child.kill(name)
   }
   return {

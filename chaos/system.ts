@@ -89,6 +89,8 @@ export function awaitedOf({ holdsForHours }: Pick<ChaosSystem, 'holdsForHours'>,
 export interface Recorded {
   readonly id: string
   readonly status: string
+  /** Those that count, also the last one. */
+  readonly attempts: number
   /** Rows of its audit trail, and those that say `success`. */
   readonly rows: number
   readonly successes: number

@@ -13,6 +13,7 @@ import {
 } from '../../chaos/checks/delivery.ts'
 import { stillThere, unexpected, unfinished } from '../../chaos/checks/delivery.ts'
 import type { Robbed } from '../../chaos/checks/delivery.ts'
+import { drainFlaws, robbedByDrain } from '../../chaos/checks/drain.ts'
 import { timeliness } from '../../chaos/checks/due.ts'
 import { idle, takesAfterMs } from '../../chaos/checks/idle.ts'
 import { begunInDoubt, withLeases } from '../../chaos/checks/lease.ts'
@@ -26,7 +27,7 @@ import { endsPerSecond, firstStartMs, restartsOf, steadyAfterMs } from '../../ch
 
 const LEDGER = ['asked a 1', 'acked a 2', 'asked b 3', 'acked b 4', 'asked c 5']
 const RUNS = ['start a 7 10', 'end a 7 20', 'start b 8 11', 'end b 8 21']
-const RECORD = { status: 'completed', rows: 1, successes: 1 }
+const RECORD = { status: 'completed', attempts: 1, rows: 1, successes: 1 }
 const RECORDED = [
   { id: 'a', ...RECORD, result: '7 10' },
   { id: 'b', ...RECORD, result: '8 11' },
@@ -380,6 +381,31 @@ describe('handlers past their deadline', () => {
     const robbed = robbedByDeadline(books(runs), facts)
     expect(robbed).toEqual([{ pid: 7, fromMs: 1_000, toMs: 1_000, heldUntilMs: 900, ids: new Set(['a']) }])
     expect(startedAgain(books(runs), robbed)).toEqual({ allowed: ['a'], forbidden: [] })
+  })
+})
+
+describe('a worker that gets SIGTERM', () => {
+  const drain = { pid: 7, termMs: 1_000, exitMs: 4_200, deadlineMs: 3_000, outlasting: ['a'] }
+  const runs = ['start a 7 900', 'start b 7 1100', 'end b 7 1200', 'start a 8 4300', 'end a 8 4310']
+  const flaws = (given: readonly string[], other: object = {}, attempts = 1) =>
+    drainFlaws(books(given), { ...drain, ...other }, [{ ...RECORDED[0]!, attempts }])
+
+  test('ends in time, and what it gave back starts soon elsewhere with all of its attempts', () => {
+    expect(flaws(runs)).toEqual([])
+    expect(flaws(runs, { exitMs: 6_001 })).toEqual(['it had not ended 5 s after SIGTERM'])
+    expect(flaws(runs, { exitMs: Infinity })).toEqual(['it had not ended 5 s after SIGTERM'])
+    expect(flaws([...runs, 'start c 7 1501'])).toEqual(['it began 1 jobs after SIGTERM'])
+    const late = ['1 jobs that it gave back did not start within 1 s of its end']
+    expect(flaws([...runs.slice(0, 3), 'start a 8 5201'])).toEqual(late)
+    expect(flaws(runs.slice(0, 3))).toEqual(late)
+    expect(flaws(runs, {}, 2)).toEqual(['1 jobs that it gave back have lost an attempt'])
+  })
+
+  test('gives nothing else back, and nothing before its deadline', () => {
+    const robbed = [robbedByDrain(drain)]
+    expect(startedAgain(books(runs), robbed)).toEqual({ allowed: ['a'], forbidden: [] })
+    expect(startedAgain(books([...runs.slice(0, 3), 'start a 8 3999']), robbed).forbidden).toEqual(['a'])
+    expect(startedAgain(books([...runs, 'start b 8 4300']), robbed).forbidden).toEqual(['b'])
   })
 })
 

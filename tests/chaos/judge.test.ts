@@ -22,8 +22,8 @@ const GOOD: Evidence = {
   isOurs: true,
   books: booksOf(LEDGER, RUNS),
   recorded: [
-    { id: 'a', status: 'completed', rows: 1, successes: 1, result: '7 110' },
-    { id: 'b', status: 'completed', rows: 1, successes: 1, result: '8 610' },
+    { id: 'a', status: 'completed', attempts: 1, rows: 1, successes: 1, result: '7 110' },
+    { id: 'b', status: 'completed', attempts: 1, rows: 1, successes: 1, result: '8 610' },
   ],
   census: { waiting: 0, running: 0, failed: 0, completed: 2 },
   side: {
@@ -182,7 +182,7 @@ test('an interrupted run that nobody repeats has no recovery, whatever new jobs 
 test('who took the pill is expected to die', () => {
   const struck = { ...GOOD.struck, failed: ['c'], robbed: [{ pid: 9, fromMs: 700, toMs: 700 }] }
   const books = booksOf([...LEDGER, 'asked c 100', 'acked c 101'], [...RUNS, 'start c 9 690'])
-  const recorded = [...GOOD.recorded!, { id: 'c', status: 'failed', rows: 1, successes: 0, result: null }]
+  const recorded = [...GOOD.recorded!, { id: 'c', status: 'failed', attempts: 1, rows: 1, successes: 0, result: null }]
   expect(judge({ ...GOOD, books, struck, recorded, quits: [{ pid: 9, words: 'aborted' }] })).toMatchObject({
     ok: true,
     quits: 0,
@@ -192,7 +192,7 @@ test('who took the pill is expected to die', () => {
 /** The store was back when the second job had just been asked for; it forgot that, and a third one ran. */
 const FORGETFUL = {
   books: booksOf([...LEDGER, 'asked c 700', 'acked c 701'], [...RUNS.slice(0, 3), 'start c 7 710', 'end c 7 711']),
-  recorded: [GOOD.recorded![0]!, { id: 'c', status: 'completed', rows: 1, successes: 1, result: '7 710' }],
+  recorded: [GOOD.recorded![0]!, { id: 'c', status: 'completed', attempts: 1, rows: 1, successes: 1, result: '7 710' }],
   struck: { ...GOOD.struck, backMs: 605 },
 }
 
