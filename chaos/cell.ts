@@ -31,7 +31,10 @@ export interface Cell {
   readonly disorder: number | null
   /** The most jobs of one group that were there at once. Absent: the system was given no groups. */
   readonly groupDepth?: number
-  /** Batches that were gone, not finished, not whole, or whose counters or callbacks were wrong, and ticks of a schedule that came twice or not. Null: not played. */
+  /**
+   * Batches that were gone, not finished, not whole, or whose counters or callbacks were wrong, and ticks of a schedule that
+   * came twice or not. Null: not played.
+   */
   readonly miscounted: number | null
   readonly wrongTicks: number | null
   /**
@@ -43,7 +46,10 @@ export interface Cell {
   readonly throughputRatio: number | null
   /** To 95 % of the offered rate for the rest of the load. Null: not asked for, or never. */
   readonly steadySeconds: number | null
-  /** From the end of the fault until every worker that was alive at the end of the load had begun a job. Absent: one never did, or nothing was offered. */
+  /**
+   * From the end of the fault until every worker that was alive at the end of the load had begun a job. Absent: one never did,
+   * or nothing was offered.
+   */
   readonly allTakingSeconds?: number
   /** Processes that ended by themselves. */
   readonly quits: number

@@ -9,7 +9,10 @@ const BEAT_SHARE = DEFAULTS.heartbeatMs / DEFAULTS.workerTtlMs
 /** That a beat was late on a busy machine, and the fault a moment older than the harness has seen. */
 const MARGIN_SHARE = DEFAULTS.trustMarginMs / DEFAULTS.workerTtlMs
 
-/** Each with the moment until which its leases surely held: a ttl after its last beat, which may have been due when it fell silent. */
+/**
+ * Each with the moment until which its leases surely held: a ttl after its last beat, which may have been due when it fell
+ * silent.
+ */
 export function withLeases(robbed: readonly Robbed[], ttlMs: number = DEFAULTS.workerTtlMs): readonly Robbed[] {
   const sureMs = ttlMs * (1 - BEAT_SHARE - MARGIN_SHARE)
   return robbed.map((one) => ({ heldUntilMs: one.fromMs + sureMs, ...one }))
