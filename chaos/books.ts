@@ -5,7 +5,8 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 export interface BookFiles {
   /**
    * `asked <job> <ms> [<group>]` before an enqueue is sent, `due <job> <ms>` where it is for later, `acked <job> <ms>`
-   * once it was acknowledged.
+   * once it was acknowledged. The same of a batch: `batch-asked <name> <ms> <size>`, `batch-acked <name> <ms>`.
+   * `withheld <number> <ms>`: so many jobs were due and not asked for, since too many calls had no answer.
    */
   readonly ledger: string
   /** `start <job> <pid> <ms>` and `end <job> <pid> <ms> <ms of its start>` of every handler. */
@@ -19,6 +20,10 @@ export interface Books {
   readonly acked: ReadonlyMap<string, number>
   /** Not before these moments. */
   readonly due: ReadonlyMap<string, number>
+  /** Due, and never asked for: less was offered than the rate says. */
+  readonly withheld: number
+  /** By name. */
+  readonly batches: ReadonlyMap<string, AskedBatch>
   /** In the order of their starts. */
   readonly runs: readonly Run[]
 }
@@ -26,6 +31,11 @@ export interface Books {
 export interface Asked {
   readonly atMs: number
   readonly group?: string
+}
+
+export interface AskedBatch {
+  readonly size: number
+  readonly isAcked: boolean
 }
 
 export interface Run {
@@ -45,6 +55,17 @@ export function writeLines(path: string, lines: readonly (readonly (string | num
   appendFileSync(path, lines.map((words) => `${words.join(' ')}\n`).join(''))
 }
 
+/** Makes a batch, and writes down that it was asked for and, if so, that it was acknowledged. */
+export async function inBooks(
+  ledger: string,
+  { name, size }: { readonly name: string; readonly size: number },
+  make: () => Promise<void>,
+): Promise<void> {
+  writeLine(ledger, 'batch-asked', name, Date.now(), size)
+  await make()
+  writeLine(ledger, 'batch-acked', name, Date.now())
+}
+
 export function readBooks(files: BookFiles): Books {
   return booksOf(linesOf(files.ledger), linesOf(files.runs))
 }
@@ -53,12 +74,17 @@ export function booksOf(ledger: readonly string[], runs: readonly string[]): Boo
   const asked = new Map<string, Asked>()
   const acked = new Map<string, number>()
   const due = new Map<string, number>()
+  const batches = new Map<string, AskedBatch>()
+  let withheld = 0
   for (const line of ledger) {
-    const [kind, id = '', atMs, group] = line.split(' ')
-    if (kind === 'asked') asked.set(id, { atMs: Number(atMs), ...(group !== undefined && { group }) })
+    const [kind, id = '', atMs, more] = line.split(' ')
+    if (kind === 'asked') asked.set(id, { atMs: Number(atMs), ...(more !== undefined && { group: more }) })
+    else if (kind === 'withheld') withheld += Number(id)
+    else if (kind === 'batch-asked') batches.set(id, { size: Number(more), isAcked: false })
+    else if (kind === 'batch-acked') batches.set(id, { ...batches.get(id)!, isAcked: true })
     else (kind === 'due' ? due : acked).set(id, Number(atMs))
   }
-  return { asked, acked, due, runs: runsOf(runs) }
+  return { asked, acked, due, withheld, batches, runs: runsOf(runs) }
 }
 
 function runsOf(lines: readonly string[]): readonly Run[] {

@@ -11,6 +11,8 @@ export interface Cell {
   readonly enqueued: number
   /** Enqueues that failed; their callers were told so. */
   readonly refused: number
+  /** Due by the offered rate, and not asked for: too many enqueues had no answer yet. Absent: none. */
+  readonly withheld?: number
   /** Acknowledged, and a handler came to its end. */
   readonly completed: number
   /** Acknowledged, not completed, no longer known to the system, and not given up. */
@@ -30,7 +32,12 @@ export interface Cell {
   readonly overlaps: number
   /** Jobs of a group that started too early. Null: the system was given no groups. */
   readonly disorder: number | null
-  /** Batches whose counters or callbacks were wrong, and ticks of a schedule that came twice or not. Null: not played. */
+  /** The most jobs of one group that were there at once. Absent: the system was given no groups. */
+  readonly groupDepth?: number
+  /**
+   * Batches that were gone, not finished, not whole, or whose counters or callbacks were wrong, and ticks of a schedule that
+   * came twice or not. Null: not played.
+   */
   readonly miscounted: number | null
   readonly wrongTicks: number | null
   /**
@@ -42,6 +49,11 @@ export interface Cell {
   readonly throughputRatio: number | null
   /** To the promised share of the offered rate for the rest of the load. Null: not asked for, or never. */
   readonly steadySeconds: number | null
+  /**
+   * From the end of the fault until every worker that was alive at the end of the load had begun a job. Absent: one never did,
+   * or nothing was offered.
+   */
+  readonly allTakingSeconds?: number
   /** Processes that ended by themselves. */
   readonly quits: number
   /** Null: the default of the system. */

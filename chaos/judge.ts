@@ -3,9 +3,11 @@ import type { Books } from './books.ts'
 import type { Cell } from './cell.ts'
 import * as delivery from './checks/delivery.ts'
 import type { Robbed } from './checks/delivery.ts'
-import { outOfOrder } from './checks/order.ts'
+import { idle, takesAfterMs } from './checks/idle.ts'
+import { groupDepth, outOfOrder } from './checks/order.ts'
+import { begunInDoubt, withLeases } from './checks/lease.ts'
 import * as pace from './checks/pace.ts'
-import { miscounted, wrongTicks } from './checks/side.ts'
+import { batchWords, wrongBatches, wrongTicks } from './checks/side.ts'
 import { promisedOf } from './promise.ts'
 import type { Promised } from './promise.ts'
 import type { Scenario, Struck } from './scenario.ts'
@@ -31,6 +33,8 @@ export interface Evidence {
   readonly struck: Struck
   /** Every worker process there was. */
   readonly workers: readonly number[]
+  /** Those that were alive at the end of the load. */
+  readonly alive: readonly number[]
   /** Undefined: its default. */
   readonly ttlMs: number | undefined
   readonly ratePerS: number
@@ -42,8 +46,10 @@ export interface Evidence {
 }
 
 export function judge(evidence: Evidence): Cell {
-  const { scenario, books, recorded, struck, isOurs, census, side } = evidence
-  const robbed: readonly Robbed[] = [...struck.robbed, ...forgetful(evidence)]
+  const { scenario, books, recorded, struck, isOurs, census, side, ttlMs } = evidence
+  // Nobody here knows when a peer takes somebody for dead.
+  const silent = isOurs ? withLeases(struck.robbed, ttlMs) : struck.robbed
+  const robbed: readonly Robbed[] = [...silent, ...forgetful(evidence)]
   const expected = new Set(struck.failed)
   // Whoever took the pill was killed by it.
   const poisoned = new Set(books.runs.flatMap(({ id, pid }) => (expected.has(id) ? [pid] : [])))
@@ -75,12 +81,16 @@ export function judge(evidence: Evidence): Cell {
       ? null
       : pace.steadyAfterMs(books, { fromMs: struck.backMs, toMs: evidence.load.toMs }, evidence.ratePerS * steady.share)
   const findings = struck.findings?.(books, side)
+  const batches = side === undefined ? undefined : wrongBatches(side.batches, books.batches)
+  const takesMs = evidence.ratePerS > 0 ? takesAfterMs(books, evidence.alive, struck.backMs) : []
+  const slowestMs = Math.max(...takesMs)
   const measured: Measured = {
     scenario: scenario.name,
     system: evidence.system,
     backend: evidence.backend,
     enqueued: books.acked.size,
     refused: evidence.refused,
+    ...(books.withheld > 0 && { withheld: books.withheld }),
     completed: books.acked.size - delivery.unfinished(books).length,
     lost,
     givenUp: lostAll.length - stuck - lost,
@@ -92,11 +102,13 @@ export function judge(evidence: Evidence): Cell {
     overlaps: delivery.overlapping(books, robbed).length,
     // A job whose end was forgotten runs again, after those that followed it.
     disorder: isOurs && given === undefined ? outOfOrder(books, robbed).length : null,
-    miscounted: side === undefined ? null : miscounted(side.batches).length,
+    ...(isOurs && { groupDepth: groupDepth(books) }),
+    miscounted: batches === undefined ? null : new Set(Object.values(batches).flat()).size,
     wrongTicks: side === undefined ? null : wrongTicks(side.ticksMs, side.tickEveryMs, evidence.load),
     recoverySeconds: recoveryMs === null ? null : recoveryMs / 1000,
     throughputRatio: before === 0 ? null : since / before,
     steadySeconds: steadyMs === null ? null : steadyMs / 1000,
+    ...(Number.isFinite(slowestMs) && { allTakingSeconds: slowestMs / 1000 }),
     quits: quits.length,
     ttlSeconds: evidence.ttlMs === undefined ? null : evidence.ttlMs / 1000,
     offeredPerSecond: evidence.ratePerS,
@@ -109,14 +121,22 @@ export function judge(evidence: Evidence): Cell {
     ...brokenAlways(measured, scenario),
     ...(scenario.interrupts && restarts.interrupted === 0 ? ['the fault interrupted nothing'] : []),
     ...(measured.promised === null ? [] : brokenPledges(measured, measured.promised)),
+    // Peers are started again whenever they end, also shortly before the end of the load.
+    ...(isOurs ? idle(takesMs, { fromMs: struck.backMs, toMs: evidence.load.toMs }) : []),
+    ...(batches === undefined ? [] : batchWords(batches)),
     ...(side?.batches.length === 0 ? ['no batch was counted'] : []),
     ...unfailed(evidence),
+    ...(isOurs ? inDoubt(begunInDoubt(books, struck.robbed, ttlMs).length) : []),
     ...(findings?.broken ?? []),
     ...(isOurs ? [...(struck.flaws ?? []), ...ended] : []),
   ]
   const notes = [...broken, ...(isOurs ? [] : ended), ...(measured.givenUp > 0 ? [`contract: ${given}`] : [])]
   const figures = findings === undefined ? {} : { figures: findings.figures }
   return { ...measured, ...figures, ok: broken.length === 0, note: notes.join('; ') }
+}
+
+function inDoubt(count: number): readonly string[] {
+  return count === 0 ? [] : [`${count} begun by a worker that was cut off for longer than its ttl`]
 }
 
 type Measured = Omit<Cell, 'ok' | 'note'>
@@ -140,7 +160,6 @@ function brokenAlways(cell: Measured, { mayLose }: Scenario): readonly string[] 
     ...(forbidden > 0 ? [`${forbidden} run twice by live workers`] : []),
     ...(cell.overlaps > 0 ? [`${cell.overlaps} overlaps`] : []),
     ...((cell.disorder ?? 0) > 0 ? [`${cell.disorder} out of order`] : []),
-    ...((cell.miscounted ?? 0) > 0 ? [`${cell.miscounted} batches miscounted`] : []),
     ...((cell.wrongTicks ?? 0) > 0 ? [`${cell.wrongTicks} ticks wrong`] : []),
   ]
 }

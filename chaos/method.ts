@@ -1,5 +1,6 @@
 // How a run is played, in words and numbers. They are written down with its results, so that a page made from them says what
 // was played then and not what would be played today.
+import { TAKES_MAX_MS } from './checks/idle.ts'
 import { PEER_NOTES } from './peer-notes.ts'
 import type { PeerNote } from './peer-notes.ts'
 import { SCENARIOS } from './phases/catalogue.ts'
@@ -53,6 +54,7 @@ const TEXT = [
     'fires every second. Where PostgreSQL fails over, its disk is full or a hundred workers come back, the cell has a server of its own. PostgreSQL has `fsync` and `synchronous_commit` on, ' +
     'Redis its log with `everysec`. Peers are played by the same program; their workers and producers are started again when they end by themselves. What only waits for a time-out of its own ' +
     `${DRAIN_MAX_MS.short / 1000} s after the load (${DRAIN_MAX_MS.default / 1000} s at default settings) is *stuck*, not lost.`,
-  'Also counted, and part of the verdict: jobs that nobody asked for, runs of one job that overlap while the first still owned it, jobs of a group out of order, batches whose counters or ' +
-    'callbacks are not those of a recount, ticks that fired twice or not at all.',
+  'Also counted, and part of the verdict: jobs that nobody asked for, runs of one job that overlap while the first still owned it, jobs of a group out of order, batches that are gone, ' +
+    'never finished, or whose counters or callbacks are not those of a recount, ticks that fired twice or not at all. Of ours also: a job that starts elsewhere while the lease of a ' +
+    `worker that fell silent must still hold, a worker that begins jobs although it was cut off for longer than its ttl, and one of the workers that takes nothing for ${TAKES_MAX_MS / 1000} s after the fault.`,
 ]

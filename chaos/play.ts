@@ -1,5 +1,6 @@
 // One cell: load, fault, load again, drain, verdict.
 import { unfinished } from './checks/delivery.ts'
+import { TAKES_MAX_MS, takesAfterMs } from './checks/idle.ts'
 import { hasCaughtUp } from './checks/side.ts'
 import type { Cell } from './cell.ts'
 import { judge } from './judge.ts'
@@ -75,7 +76,9 @@ async function playOn(place: Place, own: OwnStores | undefined, options: PlayOpt
     try {
       if (ratePerS > 0) await wait(times.phaseMs)
       if (goThroughRedis) await flowsThroughRedis(stage)
+      if (ratePerS > 0 && isOurs) await allTake(stage, struck.backMs)
       const toMs = Date.now()
+      const alive = pidsOf(stage.workers.filter(({ isAlive }) => isAlive))
       await leaveProducers?.()
       const quitters = stage.producers.filter(({ hasQuit }) => hasQuit)
       await Promise.all(stage.producers.map((producer) => producer.stop()))
@@ -95,7 +98,8 @@ async function playOn(place: Place, own: OwnStores | undefined, options: PlayOpt
         census,
         side,
         struck,
-        workers: stage.workers.map(({ pid }) => pid),
+        workers: pidsOf(stage.workers),
+        alive,
         ttlMs,
         ratePerS,
         load: { fromMs, toMs },
@@ -110,6 +114,19 @@ async function playOn(place: Place, own: OwnStores | undefined, options: PlayOpt
     await Promise.all([leaveWorkers?.(), leaveProducers?.()])
     await stage.close()
   }
+}
+
+/** Until every worker has begun a job since the fault, or had time enough for it: the load goes on so long. */
+async function allTake(stage: Stage, backMs: number): Promise<void> {
+  const isIdle = (): boolean => {
+    const alive = pidsOf(stage.workers.filter(({ isAlive }) => isAlive))
+    return takesAfterMs(stage.books(), alive, backMs).includes(Infinity)
+  }
+  while (Date.now() < backMs + TAKES_MAX_MS && isIdle()) await wait(LOOK_MS)
+}
+
+function pidsOf(members: readonly Member[]): readonly number[] {
+  return members.map(({ pid }) => pid)
 }
 
 /** Until nothing waits or runs, or the time is over. Where every worker has ended there is a new one. */

@@ -10,16 +10,22 @@ import { systemOf } from './systems/catalogue.ts'
 
 /** Credit is given so often. */
 const TICK_MS = 10
-/** More enqueues at once are not asked for: who offers waits, as a caller would. */
+/** More enqueues at once are not asked for: what is due then is withheld. */
 const IN_FLIGHT_MAX = 2_000
-const ONE_OF = 10
+/** Of so many jobs the first ones belong to a group, all to the same, so that they queue up behind each other. */
+const ROUND = 100
+const IN_GROUP = 10
+const GROUP_MS = 30
 const KIB = 1024
 
 let isExhausting = false
 const settings = JSON.parse(process.argv[2] ?? '{}') as Settings // written by the harness
 const stop = settings.role === 'worker' ? await work(settings) : await produce(settings)
+const end = (): void => void stop().then(() => process.disconnect())
+// As the manual says.
+process.once('SIGTERM', end)
 process.on('message', (told: Told) => {
-  if (told === 'stop') void stop().then(() => process.disconnect())
+  if (told === 'stop') end()
   else if (told === 'exhaust') isExhausting = true
   else if (told === 'measure') say({ kind: 'measured', rssMaxBytes: process.resourceUsage().maxRSS * KIB })
   else if (told === 'spare') watchFailpoints(() => undefined)
@@ -80,15 +86,15 @@ function isFirstRun(runs: string, id: string): boolean {
 async function produce(settings: ProducerProcessSettings): Promise<() => Promise<void>> {
   const system = await systemOf(settings.system)
   const producer = await system.openProducer(settings.place)
-  const side = await system.openSideLoad?.(settings.place)
+  const side = await system.openSideLoad?.(settings.place, settings.ledger)
   const lastOf = new Map<string, Promise<void>>()
   const startMs = performance.now()
   let offered = 0
   let inFlight = 0
   const offer = (no: number): void => {
     const group = groupOf(no, settings.groups)
-    const longMs = group === undefined && no % settings.longEvery === 0 ? settings.longMs : 0
-    const job = { id: uuidv7(), longMs, ...(group !== undefined && { group }) }
+    const longMs = no % settings.longEvery === 0 ? settings.longMs : 0
+    const job = { id: uuidv7(), longMs: group === undefined ? longMs : GROUP_MS, ...(group !== undefined && { group }) }
     inFlight += 1
     // Jobs of a group come one after the other, so that they have an order.
     const before = group === undefined ? undefined : lastOf.get(group)
@@ -99,6 +105,8 @@ async function produce(settings: ProducerProcessSettings): Promise<() => Promise
   const timer = setInterval(() => {
     const due = Math.floor(((performance.now() - startMs) * settings.ratePerS) / 1000)
     for (; offered < due && inFlight < IN_FLIGHT_MAX; offered += 1) offer(offered)
+    // Nobody makes up for them: the rate stays what it is, and the books say that less was offered.
+    if (offered < due) writeLine(settings.ledger, 'withheld', due - offered, Date.now())
     offered = due
   }, TICK_MS)
   return async () => {
@@ -122,7 +130,7 @@ async function enqueue(producer: OpenProducer, ledger: string, job: ChaosJob): P
 
 function groupOf(no: number, groups: number): string | undefined {
   // Two producers share no group: between them there is no order.
-  return groups > 0 && no % ONE_OF === 1 ? `${process.pid}-${Math.floor(no / ONE_OF) % groups}` : undefined
+  return groups > 0 && no % ROUND < IN_GROUP ? `${process.pid}-${Math.floor(no / ROUND) % groups}` : undefined
 }
 
 function say(said: Said): void {

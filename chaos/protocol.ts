@@ -27,7 +27,7 @@ export interface ProducerProcessSettings extends ProcessSettings {
   /** One of so many jobs is long and runs for `longMs`. */
   readonly longEvery: number
   readonly longMs: number
-  /** One job of ten belongs to one of so many groups. 0: none does. */
+  /** One job of ten belongs to one of so many groups, ten in a row to the same. 0: none does. */
   readonly groups: number
 }
 

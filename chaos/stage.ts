@@ -72,7 +72,8 @@ export const CONCURRENCY = 20
 const BULK = 1_000
 /** So many slots are taken by long jobs, so that there is something to interrupt. */
 const LONG_SLOTS = 15
-const GROUPS = 4
+/** Under 1000 jobs/s each has time to work its row off before the next one comes. */
+const GROUPS = 8
 
 export async function openStage(options: StageOptions): Promise<Stage> {
   const { system, program, load } = options

@@ -11,6 +11,8 @@ import type { Look, Said, Settings, Told } from './protocol.ts'
 export interface ChaosProcess {
   readonly pid: number
   readonly isAlive: boolean
+  /** When it ended. */
+  readonly endedMs: number | undefined
   /** It ended, and nobody here had asked for it. */
   readonly hasQuit: boolean
   /** The last line of its stderr that speaks of an error. */
@@ -22,7 +24,7 @@ export interface ChaosProcess {
   tell(told: Told): void
   /** The most memory that it has had so far. */
   rssMaxBytes(): Promise<number>
-  signal(name: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL'): void
+  signal(name: 'SIGSTOP' | 'SIGCONT' | 'SIGTERM' | 'SIGKILL'): void
   /** Asks it to stop, and kills it when it does not: then it is false. */
   stop(): Promise<boolean>
 }
@@ -98,6 +100,7 @@ export async function startProcess(
   let clockMs = 0
   let rssMaxBytes: number | undefined
   let isAlive = true
+  let endedMs: number | undefined
   let isAsked = false
   child.on('message', (said: Said) => {
     if (said.kind === 'ready') {
@@ -107,6 +110,7 @@ export async function startProcess(
     else refused.push(said.message)
   })
   child.on('error', () => undefined) // seen as its end
+  child.once('exit', () => (endedMs = Date.now()))
   // Not before its last words have been read.
   child.once('close', () => (isAlive = false))
   endWithThis(child)
@@ -124,7 +128,7 @@ export async function startProcess(
     })
   }
   const signal = (name: NodeJS.Signals): void => {
-    if (name === 'SIGKILL') isAsked = true
+    if (name === 'SIGKILL' || name === 'SIGTERM') isAsked = true
     if (isAlive) child.kill(name)
   }
   return {
@@ -132,6 +136,9 @@ export async function startProcess(
     refused,
     get isAlive() {
       return isAlive
+    },
+    get endedMs() {
+      return endedMs
     },
     get hasQuit() {
       return !isAlive && !isAsked

@@ -49,8 +49,8 @@ export interface ChaosSystem {
   inspect(place: Place): Promise<Census>
   /** What the system itself has written down of every job. Absent: it keeps no such record. */
   record?(place: Place): Promise<readonly Recorded[]>
-  /** What a producer does beside the load, with features that the others do not have. */
-  openSideLoad?(place: Place): Promise<{ close(): Promise<void> }>
+  /** What a producer does beside the load, with features that the others do not have, and writes into its ledger. */
+  openSideLoad?(place: Place, ledger: string): Promise<{ close(): Promise<void> }>
   sideFacts?(place: Place): Promise<SideFacts>
   /** Beside the load, in one call. */
   enqueueBatch?(place: Place, batch: NewBatch): Promise<void>
@@ -91,6 +91,8 @@ export function awaitedOf({ holdsForHours }: Pick<ChaosSystem, 'holdsForHours'>,
 export interface Recorded {
   readonly id: string
   readonly status: string
+  /** Those that count, also the last one. */
+  readonly attempts: number
   /** Rows of its audit trail, and those that say `success`. */
   readonly rows: number
   readonly successes: number

@@ -10,6 +10,8 @@ export interface Robbed {
   /** What it had then, and what it began until then, may run again. The same moment where it died. */
   readonly fromMs: number
   readonly toMs: number
+  /** Until then its leases surely held: nobody may have begun one of its jobs sooner. Absent: there is no telling. */
+  readonly heldUntilMs?: number
   /** Of these jobs alone. */
   readonly ids?: ReadonlySet<string>
 }
@@ -69,13 +71,14 @@ export function unexpected(books: Books, recorded: readonly Recorded[] = []): re
 export interface Again {
   /** Started again because the process that had them was robbed. */
   readonly allowed: readonly string[]
-  /** Started again although the process that had them was alive and in contact. */
+  /** Started again although the process that had them was alive and in contact, or its leases still held. */
   readonly forbidden: readonly string[]
 }
 
 export function startedAgain(books: Books, robbed: readonly Robbed[]): Again {
   const again = [...runsById(books.runs)].filter(([, runs]) => runs.length > 1)
-  const isAllowed = (runs: readonly Run[]): boolean => runs.slice(0, -1).every((run) => mayRepeat(run, robbed))
+  const isAllowed = (runs: readonly Run[]): boolean =>
+    runs.slice(1).every((next, index) => mayRepeat(runs[index]!, next, robbed))
   return {
     allowed: again.flatMap(([id, runs]) => (isAllowed(runs) ? [id] : [])),
     forbidden: again.flatMap(([id, runs]) => (isAllowed(runs) ? [] : [id])),
@@ -87,7 +90,7 @@ export function overlapping(books: Books, robbed: readonly Robbed[]): readonly s
   return [...runsById(books.runs)].flatMap(([id, runs]) =>
     runs.some((run, index) => {
       const next = runs[index + 1]
-      return next !== undefined && next.startMs < (run.endMs ?? Infinity) && !mayRepeat(run, robbed)
+      return next !== undefined && next.startMs < (run.endMs ?? Infinity) && !mayRepeat(run, next, robbed)
     })
       ? [id]
       : [],
@@ -117,12 +120,16 @@ function isOfOwner(runs: readonly Run[], result: string | null): boolean {
 /** A report may be on the way for so long after the end of a run. */
 const REPORT_MS = 1_000
 
-/** Whether a run may be followed by another: its process was robbed while it ran, or while its report was on the way. */
-export function mayRepeat(run: Run, robbed: readonly Robbed[]): boolean {
+/**
+ * Whether a run may be followed by this one: its process was robbed while it ran, or while its report was on the way, and no
+ * longer held the job.
+ */
+export function mayRepeat(run: Run, next: Run, robbed: readonly Robbed[]): boolean {
   return robbed.some(
-    ({ pid, fromMs, toMs, ids }) =>
+    ({ pid, fromMs, toMs, heldUntilMs = -Infinity, ids }) =>
       run.pid === pid &&
       run.startMs <= toMs &&
+      next.startMs >= heldUntilMs &&
       (run.endMs ?? Infinity) >= fromMs - REPORT_MS &&
       (ids?.has(run.id) ?? true),
   )

@@ -15,6 +15,8 @@ export interface Overrun {
 
 /** Until the handler was told to stop and has had its grace. */
 const FREE_MAX_MS = 2_000
+/** A deadline counts from a moment before the first line of its handler. */
+const HAND_OVER_MS = 100
 
 export function slotsFreed(books: Books, { overrunning, waiting, deadlineMs }: Overrun): Findings {
   const runs = runsById(books.runs)
@@ -43,6 +45,6 @@ export function robbedByDeadline(books: Books, { overrunning, deadlineMs }: Over
     const first = runs.get(id)?.[0]
     if (first === undefined) return []
     const atMs = first.startMs + deadlineMs
-    return [{ pid: first.pid, fromMs: atMs, toMs: atMs, ids: new Set([id]) }]
+    return [{ pid: first.pid, fromMs: atMs, toMs: atMs, heldUntilMs: atMs - HAND_OVER_MS, ids: new Set([id]) }]
   })
 }

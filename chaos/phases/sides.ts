@@ -2,6 +2,7 @@
 // maintenance that die, or are away, at the very moment of a tick.
 import { readFileSync } from 'node:fs'
 import { until } from '../../tests/postgres/faults/until.ts'
+import { inBooks } from '../books.ts'
 import { wholeBatch } from '../checks/side.ts'
 import type { Robbed } from '../checks/delivery.ts'
 import type { Ambush } from '../protocol.ts'
@@ -29,8 +30,9 @@ export const SIDE_SCENARIOS: readonly Scenario[] = [
     backends: EVERYWHERE,
     peers: 'never',
     interrupts: true,
-    async strike({ system, place, workers, startWorker }, { batchJobs, ttlMs }) {
-      await system.enqueueBatch!(place, { name: BATCH, size: batchJobs, longMs: MEMBER_MS }) // ours has it
+    async strike({ system, place, files, workers, startWorker }, { batchJobs, ttlMs }) {
+      const batch = { name: BATCH, size: batchJobs, longMs: MEMBER_MS }
+      await inBooks(files.ledger, batch, () => system.enqueueBatch!(place, batch)) // ours has it
       const robbed: Robbed[] = []
       for (let no = 0; no < KILLS; no += 1) {
         const victim = workers.at(-1)!

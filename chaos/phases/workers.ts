@@ -1,10 +1,14 @@
 // What happens to workers: killed, stopped, blocked, poisoned.
 import { until } from '../../tests/postgres/faults/until.ts'
+import { drainFlaws, robbedByDrain } from '../checks/drain.ts'
+import type { Drain } from '../checks/drain.ts'
+import { unfinished } from '../checks/delivery.ts'
 import type { Robbed } from '../checks/delivery.ts'
 import { wait } from '../scenario.ts'
 import type { Scenario, Struck } from '../scenario.ts'
 import type { Stage } from '../stage.ts'
 import { awaitedOf } from '../system.ts'
+import { STOP_MAX_MS } from '../systems/millrace.ts'
 
 const EVERYWHERE = ['postgres', 'redis', 'hybrid'] as const
 const KILL_EVERY_MS = 2_500
@@ -18,6 +22,9 @@ const DEATHS_GOOD = 4
 /** Whoever ran beside it runs alone until it is cleared, one after the other. */
 const CLEARED_MAX_S = 20
 const LOOK_MS = 100
+/** So many jobs, some of them in each worker, whose first runs take longer than a worker waits for them. */
+const OUTLASTING = 8
+const OUTLASTING_MS = STOP_MAX_MS + 3_000
 
 async function killOne({ workers, startWorker, ...stage }: Stage): Promise<Struck> {
   const victim = workers[0]!
@@ -110,20 +117,13 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'worker-drained',
-    says: 'one of two workers is asked to stop, ends what it has begun, and another takes its place, as in a deployment',
+    says: 'one of two workers gets SIGTERM, ends what it can within its deadline of 3 s, gives back what takes longer, and another takes its place, as in a deployment',
     backends: EVERYWHERE,
     peers: 'asked',
-    goesOn: true,
-    async strike({ workers, startWorker, ...stage }) {
-      const victim = workers[0]!
-      await busy(stage, victim.pid)
-      const atMs = Date.now()
-      const isInOrder = await victim.stop()
-      await startWorker()
-      const flaws = isInOrder ? [] : ['it did not stop when it was asked to, and was killed']
-      // Nobody was robbed: what starts again does so for nothing.
-      return { atMs, backMs: Date.now(), robbed: [], flaws }
-    },
+    strike: drainOne,
+    interrupts: true,
+    // Counted from the deadline: handlers that ignore their signal have a grace.
+    promise: { recoveryMaxS: 2 },
   },
   {
     name: 'loop-blocked',
@@ -153,6 +153,30 @@ export const WORKER_SCENARIOS: readonly Scenario[] = [
   },
 ]
 
+async function drainOne(stage: Stage): Promise<Struck> {
+  const { workers, system, place } = stage
+  const job = { longMs: 0, firstMs: OUTLASTING_MS }
+  const all = new Set(await Promise.all(Array.from({ length: OUTLASTING }, () => stage.enqueue(job))))
+  const begun = () => stage.books().runs.filter(({ id }) => all.has(id))
+  await until(() => begun().length === OUTLASTING, 'the long jobs to begin')
+  const victim = workers.find(({ pid }) => begun().some((run) => run.pid === pid))!
+  const termMs = Date.now()
+  victim.signal('SIGTERM')
+  const outlasting = begun().flatMap(({ id, pid }) => (pid === victim.pid ? [id] : []))
+  const hasEnded = await until(() => !victim.isAlive, 'it to end').then(
+    () => true,
+    () => false,
+  )
+  victim.signal('SIGKILL')
+  const exitMs = hasEnded ? victim.endedMs! : Infinity
+  const drain: Drain = { pid: victim.pid, termMs, exitMs, deadlineMs: STOP_MAX_MS, outlasting }
+  await stage.startWorker()
+  // The second runs, and the first ones of the other worker.
+  await until(() => unfinished(stage.books()).every((id) => !all.has(id)), 'the long jobs to end')
+  const flaws = drainFlaws(stage.books(), drain, (await system.record?.(place)) ?? [])
+  return { atMs: termMs, backMs: Date.now(), robbed: [robbedByDrain(drain)], flaws }
+}
+
 async function poison(stage: Stage): Promise<Struck> {
   const { workers, pill } = stage
   const atMs = Date.now()
@@ -163,9 +187,10 @@ async function poison(stage: Stage): Promise<Struck> {
   const seen = new Set<number>()
   let isOver = false
   while (!isOver && Date.now() < deadlineMs && robbed.length < DEATHS_MAX) {
-    for (const { pid } of workers.filter(({ isAlive, pid }) => !isAlive && !seen.has(pid))) {
+    for (const { pid, endedMs } of workers.filter(({ isAlive, pid }) => !isAlive && !seen.has(pid))) {
       seen.add(pid)
-      robbed.push(robbedNow(pid))
+      // While the one before it was being replaced, perhaps.
+      robbed.push({ pid, fromMs: endedMs!, toMs: endedMs! })
       await stage.startWorker()
     }
     isOver = awaitedOf(stage.system, await stage.system.inspect(stage.place)) === 0

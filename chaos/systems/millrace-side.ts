@@ -1,6 +1,7 @@
 // Batches and a schedule beside the load, in a queue of their own, and what the store says of them afterwards.
 import { defineJob, fixed } from '../../src/index.ts'
 import type { Client, Job, Millrace } from '../../src/index.ts'
+import { inBooks } from '../books.ts'
 import type { BatchFacts, NewBatch, SideFacts } from '../system.ts'
 import { PAGE, jobsIn } from './millrace-jobs.ts'
 
@@ -8,6 +9,7 @@ export const SIDE_QUEUE = 'side'
 
 const SCHEDULE = 'chaos-tick'
 const TICK_MS = 1_000
+const EVERY_TICK = '* * * * * *'
 const CATCH_UP = 100
 const BATCH_EVERY_MS = 500
 const BATCH_SIZE = 10
@@ -33,14 +35,14 @@ export const SIDE_JOBS = [member, tick, done] as const
 export type SideClient = Pick<Client<typeof SIDE_JOBS>, 'enqueueBatch' | 'schedules'>
 
 /** A batch twice a second and a tick every second, until it is closed. */
-export async function openSideLoad(mill: SideClient): Promise<{ close(): Promise<void> }> {
-  await mill.schedules.upsert(SCHEDULE, { job: tick, every: TICK_MS, misfire: { catchUp: CATCH_UP } })
+export async function openSideLoad(mill: SideClient, ledger: string): Promise<{ close(): Promise<void> }> {
+  await mill.schedules.upsert(SCHEDULE, { job: tick, cron: EVERY_TICK, misfire: { catchUp: CATCH_UP } })
   const pending = new Set<Promise<unknown>>()
   let no = 0
   const timer = setInterval(() => {
-    const batch = `${process.pid}-${(no += 1)}`
-    const made = enqueueBatch(mill, { name: batch, size: BATCH_SIZE, longMs: 0 })
-      // Told to its caller; what of it is stored is counted all the same.
+    const batch = { name: `${process.pid}-${(no += 1)}`, size: BATCH_SIZE, longMs: 0 }
+    const made = inBooks(ledger, batch, () => enqueueBatch(mill, batch))
+      // Told to its caller, and not acknowledged; what of it is stored is counted all the same.
       .catch(() => undefined)
       .finally(() => pending.delete(made))
     pending.add(made)

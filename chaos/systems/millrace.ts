@@ -11,7 +11,7 @@ export const KIND = 'plain'
 
 /** Of a ttl, in heartbeats. */
 const BEATS = 4
-const STOP_MAX = '5s'
+export const STOP_MAX_MS = 3_000
 
 export const millrace: ChaosSystem = {
   name: 'millrace',
@@ -36,12 +36,12 @@ export const millrace: ChaosSystem = {
     const mill = await open(place, run)
     const times = ttlMs === undefined ? {} : { ttl: ttlMs, heartbeat: ttlMs / BEATS }
     for (let no = 0; no < workers; no++) await mill.work({ concurrency, ...times })
-    return { close: () => mill.stop({ deadline: STOP_MAX }) }
+    return { close: () => mill.stop({ deadline: STOP_MAX_MS }) }
   },
   inspect: (place) => look(place, censusOf),
-  async openSideLoad(place) {
+  async openSideLoad(place, ledger) {
     const mill = await open(place)
-    const load = await openSideLoad(mill)
+    const load = await openSideLoad(mill, ledger)
     return {
       async close() {
         await load.close()
@@ -110,10 +110,10 @@ async function censusOf(mill: Millrace): Promise<Census> {
 async function recordOf(mill: Millrace): Promise<readonly Recorded[]> {
   const found: Recorded[] = []
   for await (const page of pagesIn(mill, QUEUE)) {
-    const recorded = page.map(async ({ id, status, result }): Promise<Recorded> => {
+    const recorded = page.map(async ({ id, status, attemptCount, result }): Promise<Recorded> => {
       const rows = await mill.jobs.attempts(id)
       const successes = rows.filter((row) => row.status === 'success').length
-      return { id, status, rows: rows.length, successes, result: textOrNull(result) }
+      return { id, status, attempts: attemptCount, rows: rows.length, successes, result: textOrNull(result) }
     })
     found.push(...(await Promise.all(recorded)))
   }
@@ -129,10 +129,10 @@ async function recordOfPostgres(url: string): Promise<readonly Recorded[]> {
   await client.connect()
   try {
     const { rows } = await client.query<Recorded & { readonly result: unknown }>(
-      `select r.id::text, r.status, r.result::text::json as result,
+      `select r.id::text, r.status, r.attempt_count as attempts, r.result::text::json as result,
          count(l.id) filter (where l.status = 'success')::int as successes, count(l.id)::int as rows
        from millrace.job_records r left join millrace.job_logs l on l.job_id = r.id
-       where r.queue_name = $1 group by r.id, r.status, r.result::text`,
+       where r.queue_name = $1 group by r.id, r.status, r.attempt_count, r.result::text`,
       [QUEUE],
     )
     return rows.map((row) => ({ ...row, result: textOrNull(row.result) }))

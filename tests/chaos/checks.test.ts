@@ -1,8 +1,7 @@
-// The checks of the chaos runs, each fed with a violation that was planted in the books: a check that finds nothing
-// proves nothing.
+// The checks that judge every cell of the chaos runs, each fed with a violation that was planted in the books: a check that
+// finds nothing proves nothing. What only some scenarios have is in scenario-checks.test.ts.
 import { describe, expect, test } from 'vitest'
 import { booksOf } from '../../chaos/books.ts'
-import type { Books } from '../../chaos/books.ts'
 import {
   lostByRecord,
   lostForNothing,
@@ -13,29 +12,14 @@ import {
 } from '../../chaos/checks/delivery.ts'
 import { stillThere, unexpected, unfinished } from '../../chaos/checks/delivery.ts'
 import type { Robbed } from '../../chaos/checks/delivery.ts'
-import { timeliness } from '../../chaos/checks/due.ts'
-import { bounded } from '../../chaos/checks/memory.ts'
-import { outOfOrder } from '../../chaos/checks/order.ts'
-import { hasCaughtUp, miscounted, wholeBatch, wrongTicks } from '../../chaos/checks/side.ts'
-import { reconnected } from '../../chaos/checks/reconnect.ts'
-import { robbedByDeadline, slotsFreed } from '../../chaos/checks/slots.ts'
-import { needless, unclear } from '../../chaos/refusals.ts'
+import { idle, takesAfterMs } from '../../chaos/checks/idle.ts'
+import { begunInDoubt, withLeases } from '../../chaos/checks/lease.ts'
+import { groupDepth, outOfOrder } from '../../chaos/checks/order.ts'
 import { endsPerSecond, firstStartMs, restartsOf, steadyAfterMs } from '../../chaos/checks/pace.ts'
-
-const LEDGER = ['asked a 1', 'acked a 2', 'asked b 3', 'acked b 4', 'asked c 5']
-const RUNS = ['start a 7 10', 'end a 7 20', 'start b 8 11', 'end b 8 21']
-const RECORD = { status: 'completed', rows: 1, successes: 1 }
-const RECORDED = [
-  { id: 'a', ...RECORD, result: '7 10' },
-  { id: 'b', ...RECORD, result: '8 11' },
-]
+import { RECORD, RECORDED, RUNS, books } from './planted-books.ts'
 
 function died(pid: number, atMs: number): Robbed {
   return { pid, fromMs: atMs, toMs: atMs }
-}
-
-function books(runs: readonly string[] = RUNS, ledger: readonly string[] = LEDGER): Books {
-  return booksOf(ledger, runs)
 }
 
 describe('books', () => {
@@ -54,6 +38,11 @@ describe('books', () => {
       { id: 'a', pid: 7, startMs: 15, endMs: 20 },
     ])
   })
+})
+
+test('what was due and never asked for is counted', () => {
+  expect(booksOf(['withheld 12 5', 'asked a 6', 'withheld 3 7'], [])).toMatchObject({ withheld: 15 })
+  expect(books().withheld).toBe(0)
 })
 
 describe('lost and unexpected', () => {
@@ -126,6 +115,30 @@ describe('duplicates', () => {
     expect(overlapping(twice, [])).toEqual([])
   })
 
+  test('who takes over a job while the lease of a silent worker holds, runs it twice', () => {
+    const early = books([...RUNS.slice(0, 3), 'start b 9 65', 'end b 9 70', 'end b 8 90 11'])
+    const held = { ...died(8, 15), heldUntilMs: 66 }
+    expect(startedAgain(early, [held])).toEqual({ allowed: [], forbidden: ['b'] })
+    expect(overlapping(early, [held])).toEqual(['b'])
+    expect(startedAgain(early, [{ ...held, heldUntilMs: 65 }])).toEqual({ allowed: ['b'], forbidden: [] })
+    expect(overlapping(early, [{ ...held, heldUntilMs: 65 }])).toEqual([])
+  })
+
+  test('a lease surely holds for a ttl less a beat and a margin', () => {
+    expect(withLeases([died(8, 1_000)], 5_000)).toEqual([{ ...died(8, 1_000), heldUntilMs: 3_750 }])
+    expect(withLeases([died(8, 1_000)])).toEqual([{ ...died(8, 1_000), heldUntilMs: 6_500 }])
+    const known = { ...died(8, 1_000), heldUntilMs: 1_200 }
+    expect(withLeases([known], 5_000)).toEqual([known])
+  })
+
+  test('a worker that is cut off begins nothing when its ttl has passed', () => {
+    const cutOff = [{ pid: 8, fromMs: 100, toMs: 10_000 }]
+    const at = (pid: number, startMs: number) =>
+      begunInDoubt(books([...RUNS, `start c ${pid} ${startMs}`]), cutOff, 5_000)
+    expect(at(8, 5_101)).toEqual(['c'])
+    expect([at(8, 5_100), at(7, 5_101), at(8, 10_000)]).toEqual([[], [], []])
+  })
+
   test('a job that succeeded twice, or ran without a row in its trail, has had a stale result', () => {
     expect(stale(books(), RECORDED)).toEqual([])
     expect(stale(books(), [{ ...RECORDED[0]!, rows: 2, successes: 2 }])).toEqual(['a'])
@@ -154,10 +167,20 @@ describe('order', () => {
     expect(outOfOrder(books(swapped, ledger), [])).toEqual(['b'])
   })
 
+  test('a group is as deep as jobs of it were there at once', () => {
+    const oneByOne = ['start a 7 2', 'end a 7 3', 'start b 8 4', 'end b 8 5', 'start c 7 6', 'end c 7 7']
+    expect(groupDepth(books(oneByOne, ledger))).toBe(1)
+    expect(groupDepth(books([...oneByOne.slice(0, 3), 'end b 8 7', 'start c 7 8'], ledger))).toBe(2)
+    expect(groupDepth(books([], ledger))).toBe(3)
+    expect(groupDepth(books([], ['asked a 1 g', 'acked a 2', 'asked b 3 h', 'acked b 4', 'asked c 5 g']))).toBe(1)
+    expect(groupDepth(books())).toBe(0)
+  })
+
   test('the next of a group may begin beside a run that was robbed of its job', () => {
     const zombie = ['start a 7 10', 'start a 8 40', 'end a 8 41', 'start b 8 42', 'end a 7 50', 'end b 8 51']
     expect(outOfOrder(books(zombie, ledger), [died(7, 20)])).toEqual([])
     expect(outOfOrder(books(zombie, ledger), [died(7, 5)])).toEqual(['b'])
+    expect(outOfOrder(books(zombie, ledger), [{ ...died(7, 20), heldUntilMs: 41 }])).toEqual(['b'])
     expect(outOfOrder(books(zombie, ledger), [])).toEqual(['b'])
   })
 })
@@ -209,131 +232,19 @@ describe('pace', () => {
   })
 })
 
-describe('refusals', () => {
-  const told = ['old: no reason', 'no room: disk full', 'it broke']
+describe('workers that take nothing', () => {
+  const span = { fromMs: 15, toMs: 11_000 }
 
-  test('one that does not say why is found, with its words; earlier ones are not counted', () => {
-    expect(unclear(told, 1, /disk full/)).toEqual(['1 refusals do not say why, as: it broke'])
-    expect(unclear(told.slice(0, 2), 1, /disk full/)).toEqual([])
+  test('each is looked at by itself, from the end of the fault', () => {
+    const taking = books([...RUNS, 'start c 8 25', 'start d 8 40'])
+    expect(takesAfterMs(taking, [7, 8, 9], 15)).toEqual([Infinity, 10, Infinity])
+    expect(takesAfterMs(taking, [7, 8], 5)).toEqual([5, 6])
   })
 
-  test('one that was not needed is found', () => {
-    expect(needless(told, 2)).toEqual(['1 jobs were refused although PostgreSQL was well, as: it broke'])
-    expect(needless(told, 3)).toEqual([])
-  })
-})
-
-describe('beside the load', () => {
-  const count = { total: 10, completed: 10 }
-  const right = { name: 'x', counted: count, recounted: count, isSealed: true, isFinished: true, callbacks: 1 }
-
-  test('a batch is wrong when its counters differ from its jobs or its callback did not come once', () => {
-    expect(miscounted([right, { ...right, isSealed: false, isFinished: false, callbacks: 0 }])).toEqual([])
-    expect(miscounted([{ ...right, isFinished: false, callbacks: 0 }])).toEqual(['x'])
-    expect(miscounted([{ ...right, recounted: { total: 10, completed: 9 } }])).toEqual(['x'])
-    expect(miscounted([{ ...right, recounted: { total: 11, completed: 10 } }])).toEqual(['x'])
-    expect(miscounted([{ ...right, callbacks: 0 }])).toEqual(['x'])
-    expect(miscounted([{ ...right, callbacks: 2 }])).toEqual(['x'])
-  })
-
-  test('a batch that a scenario is about is finished, with every job and one callback', () => {
-    const side = (batch: object) => ({ batches: [{ ...right, ...batch }], ticksMs: [], tickEveryMs: 1 })
-    const broken = ['the batch of 10 did not end as a whole']
-    expect(wholeBatch(side({}), 'x', 10)).toEqual({ figures: { members: 10 }, broken: [] })
-    expect(wholeBatch(side({}), 'y', 10)).toMatchObject({ broken })
-    expect(wholeBatch(undefined, 'x', 10)).toMatchObject({ broken })
-    expect(wholeBatch(side({ isFinished: false }), 'x', 10)).toMatchObject({ broken })
-    expect(wholeBatch(side({ callbacks: 2 }), 'x', 10)).toMatchObject({ broken })
-    expect(wholeBatch(side({ counted: { total: 10, completed: 9 } }), 'x', 10)).toMatchObject({ broken })
-    expect(wholeBatch(side({ recounted: { total: 10, completed: 9 } }), 'x', 10)).toMatchObject({ broken })
-  })
-
-  test('a tick that fired twice or not at all is wrong', () => {
-    const load = { fromMs: 1_200, toMs: 3_900 }
-    expect(wrongTicks([3_000, 1_000, 2_000], 1_000, load)).toBe(0)
-    expect(wrongTicks([1_000, 2_000, 2_000, 3_000], 1_000, load)).toBe(1)
-    expect(wrongTicks([1_000, 4_000], 1_000, load)).toBe(2)
-  })
-
-  test('a schedule that never fires, begins late or stops for good is wrong', () => {
-    const load = { fromMs: 1_200, toMs: 9_900 }
-    expect(wrongTicks([], 1_000, load)).toBe(8)
-    expect(wrongTicks([1_000, 2_000, 3_000], 1_000, load)).toBe(6)
-    expect(wrongTicks([7_000, 8_000, 9_000], 1_000, load)).toBe(5)
-    const facts = { batches: [], tickEveryMs: 1_000 }
-    expect(hasCaughtUp({ ...facts, ticksMs: [8_000, 9_000] }, 9_900)).toBe(true)
-    expect(hasCaughtUp({ ...facts, ticksMs: [8_000] }, 9_900)).toBe(false)
-    expect(hasCaughtUp({ ...facts, ticksMs: [] }, 9_900)).toBe(false)
-  })
-})
-
-describe('later', () => {
-  const ledger = ['asked a 1', 'due a 1000', 'acked a 2']
-
-  test('a job that begins before its time or long after it is told', () => {
-    const at = (startMs: number) => timeliness(books([`start a 7 ${startMs}`], ledger), 500)
-    expect(at(1_200)).toEqual({ figures: { early: 0, late: 0, latestSeconds: 0.2 }, broken: [] })
-    expect(at(990).broken).toEqual(['1 began before their time'])
-    expect(at(1_501).broken).toEqual(['1 began more than 0.5 s after their time'])
-  })
-
-  test('without such jobs nothing was shown', () => {
-    expect(timeliness(books(), 500).broken).toEqual(['no job was for later'])
-  })
-})
-
-describe('handlers past their deadline', () => {
-  const facts = { overrunning: ['a'], waiting: ['b'], deadlineMs: 1_000 }
-  const runs = ['start a 7 0', 'start b 7 2100', 'end b 7 3600 2100', 'start a 7 3700', 'end a 7 4000 0']
-
-  test('a slot counts as free when somebody else begins in it', () => {
-    const { figures, broken } = slotsFreed(books(runs), facts)
-    expect({ figures, broken }).toEqual({ figures: { slotsFreeSeconds: 2.1, lateResults: 1 }, broken: [] })
-    const late = ['start a 7 0', 'end a 7 4000 0', 'start b 7 4001']
-    expect(slotsFreed(books(late), facts).broken).toEqual(['not every slot was free 3 s later', 'no result came late'])
-    expect(slotsFreed(books(late.slice(0, 2)), facts).broken).toContain('not every slot was free 3 s later')
-  })
-
-  test('only who passed it may run again', () => {
-    const robbed = robbedByDeadline(books(runs), facts)
-    expect(robbed).toEqual([{ pid: 7, fromMs: 1_000, toMs: 1_000, ids: new Set(['a']) }])
-    expect(startedAgain(books(runs), robbed)).toEqual({ allowed: ['a'], forbidden: [] })
-  })
-})
-
-describe('crowds', () => {
-  const MIB = 2 ** 20
-
-  test('a worker that grows with the backlog, and a window that is not kept, are told', () => {
-    const calm = { rssBefore: [90 * MIB, 90 * MIB], rssAfter: [100 * MIB, 130 * MIB] }
-    expect(bounded(calm)).toEqual({ figures: { rssGrowthMiB: 40 }, broken: [] })
-    expect(bounded({ ...calm, rssAfter: [100 * MIB, 390 * MIB] }).broken).toEqual(['a worker grew by 300 MiB'])
-    expect(bounded({ ...calm, tokens: { seen: [5, 10], max: 10 } }).broken).toEqual([])
-    expect(bounded({ ...calm, tokens: { seen: [5, 11], max: 10 } }).broken).toEqual([
-      '11 tokens in Redis, 10 are allowed',
-    ])
-    expect(bounded({ ...calm, tokens: { seen: [0], max: 10 } }).broken).toEqual(['no token was seen in Redis'])
-  })
-
-  test('too many new connections, and a job that waits afterwards, are told', () => {
-    const facts = { before: 8, after: 10, made: 20, calmMs: 3 }
-    expect(reconnected(books(), facts)).toEqual({
-      figures: { connections: 10, churn: 2, longestWaitSeconds: 0.008 },
-      broken: [],
-    })
-    expect(reconnected(books(), { ...facts, made: 31 }).broken).toEqual([
-      'more than 3 times as many connections were made',
-    ])
-    const many = { ...facts, before: 80, after: 100 }
-    expect(reconnected(books(), { ...many, made: 200 }).broken).toEqual([])
-    expect(reconnected(books(), { ...many, made: 201 }).broken).toEqual([
-      'more than 2 times as many connections were made',
-    ])
-    expect(reconnected(books(), { ...facts, made: 0 }).broken).toEqual(['no connection was lost'])
-    expect(reconnected(books(), { ...facts, calmMs: 4 }).broken).toEqual(['nobody enqueued anything afterwards'])
-    const slow = books([...RUNS.slice(0, 2), 'start b 8 1004'])
-    expect(reconnected(slow, facts).broken).toEqual(['a job waited for more than 1 s'])
-    const behind = books([...RUNS, 'start c 8 9000'], [...LEDGER, 'acked c 6', 'asked c 5 g'])
-    expect(reconnected(behind, facts).broken).toEqual([])
+  test('one that took nothing for as long as there was something to take is told', () => {
+    expect(idle([10, 20], span)).toEqual([])
+    expect(idle([10, Infinity], span)).toEqual(['1 of 2 workers took nothing for 10 s after the fault'])
+    expect(idle([10_001, Infinity], span)).toEqual(['2 of 2 workers took nothing for 10 s after the fault'])
+    expect(idle([10, Infinity], { ...span, toMs: 10_014 })).toEqual([])
   })
 })

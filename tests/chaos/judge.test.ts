@@ -12,7 +12,8 @@ const scenario: Scenario = {
   peers: 'usual',
   strike: () => Promise.reject(new Error('not played here')),
 }
-const LEDGER = ['asked a 100', 'acked a 101', 'asked b 600', 'acked b 601']
+const BATCH = ['batch-asked x 90 2', 'batch-acked x 95']
+const LEDGER = [...BATCH, 'asked a 100', 'acked a 101', 'asked b 600', 'acked b 601']
 const RUNS = ['start a 7 110', 'end a 7 120', 'start b 8 610', 'end b 8 620']
 const GOOD: Evidence = {
   scenario,
@@ -21,8 +22,8 @@ const GOOD: Evidence = {
   isOurs: true,
   books: booksOf(LEDGER, RUNS),
   recorded: [
-    { id: 'a', status: 'completed', rows: 1, successes: 1, result: '7 110' },
-    { id: 'b', status: 'completed', rows: 1, successes: 1, result: '8 610' },
+    { id: 'a', status: 'completed', attempts: 1, rows: 1, successes: 1, result: '7 110' },
+    { id: 'b', status: 'completed', attempts: 1, rows: 1, successes: 1, result: '8 610' },
   ],
   census: { waiting: 0, running: 0, failed: 0, completed: 2 },
   side: {
@@ -41,6 +42,7 @@ const GOOD: Evidence = {
   },
   struck: { atMs: 500, backMs: 550, robbed: [] },
   workers: [7, 8],
+  alive: [8],
   ttlMs: 5_000,
   ratePerS: 2,
   load: { fromMs: 0, toMs: 1_000 },
@@ -74,14 +76,36 @@ test.each<readonly [string, Partial<Evidence>]>([
       struck: { ...GOOD.struck, failed: ['c'] },
     },
   ],
-  ['1 unexpected', { books: booksOf(LEDGER.slice(0, 2), RUNS) }],
+  ['1 unexpected', { books: booksOf(LEDGER.slice(0, 4), RUNS) }],
   [
     '1 stale results applied',
     { recorded: GOOD.recorded!.map((one) => ({ ...one, rows: 2, successes: one.id === 'a' ? 2 : 1 })) },
   ],
   ['1 run twice by live workers', { books: booksOf(LEDGER, [...RUNS, 'start a 8 700', 'end a 8 701']) }],
+  // Its worker fell silent in the middle of it, and was still trusted when the next run began.
+  [
+    '1 run twice by live workers; 1 overlaps',
+    {
+      books: booksOf(LEDGER, [...RUNS.slice(0, 3), 'start b 7 3350', 'end b 7 3360', 'end b 8 9000 610']),
+      struck: { ...GOOD.struck, robbed: [{ pid: 8, fromMs: 615, toMs: 615 }] },
+    },
+  ],
+  [
+    '1 begun by a worker that was cut off for longer than its ttl',
+    {
+      books: booksOf([...LEDGER, 'asked c 650', 'acked c 651'], [...RUNS, 'start c 8 5700', 'end c 8 5701']),
+      struck: { ...GOOD.struck, robbed: [{ pid: 8, fromMs: 650, toMs: 9_000 }] },
+    },
+  ],
   ['recovery took more than 1 s', { books: booksOf(LEDGER, [...RUNS.slice(0, 2), 'start b 8 1900', 'end b 8 1901']) }],
+  // The other does the work of both.
+  ['1 of 2 workers took nothing for 10 s after the fault', { alive: [7, 8], load: { fromMs: 0, toMs: 11_000 } }],
   ['1 batches miscounted', { side: { ...GOOD.side!, batches: [{ ...GOOD.side!.batches[0]!, callbacks: 2 }] } }],
+  ['1 batches gone', { books: booksOf([...LEDGER, 'batch-asked y 700 2', 'batch-acked y 701'], RUNS) }],
+  [
+    '1 batches not finished',
+    { side: { ...GOOD.side!, batches: [{ ...GOOD.side!.batches[0]!, isFinished: false, callbacks: 0 }] } },
+  ],
   ['1 ticks wrong', { side: { ...GOOD.side!, ticksMs: [200] } }],
   ['no batch was counted', { side: { ...GOOD.side!, batches: [] } }],
   ['a process ended by itself: Error: oh', { quits: [{ pid: 7, words: 'Error: oh' }] }],
@@ -158,7 +182,7 @@ test('an interrupted run that nobody repeats has no recovery, whatever new jobs 
 test('who took the pill is expected to die', () => {
   const struck = { ...GOOD.struck, failed: ['c'], robbed: [{ pid: 9, fromMs: 700, toMs: 700 }] }
   const books = booksOf([...LEDGER, 'asked c 100', 'acked c 101'], [...RUNS, 'start c 9 690'])
-  const recorded = [...GOOD.recorded!, { id: 'c', status: 'failed', rows: 1, successes: 0, result: null }]
+  const recorded = [...GOOD.recorded!, { id: 'c', status: 'failed', attempts: 1, rows: 1, successes: 0, result: null }]
   expect(judge({ ...GOOD, books, struck, recorded, quits: [{ pid: 9, words: 'aborted' }] })).toMatchObject({
     ok: true,
     quits: 0,
@@ -168,9 +192,14 @@ test('who took the pill is expected to die', () => {
 /** The store was back when the second job had just been asked for; it forgot that, and a third one ran. */
 const FORGETFUL = {
   books: booksOf([...LEDGER, 'asked c 700', 'acked c 701'], [...RUNS.slice(0, 3), 'start c 7 710', 'end c 7 711']),
-  recorded: [GOOD.recorded![0]!, { id: 'c', status: 'completed', rows: 1, successes: 1, result: '7 710' }],
+  recorded: [GOOD.recorded![0]!, { id: 'c', status: 'completed', attempts: 1, rows: 1, successes: 1, result: '7 710' }],
   struck: { ...GOOD.struck, backMs: 605 },
 }
+
+test('a cell says how many jobs were due and not asked for', () => {
+  expect(judge({ ...GOOD, books: booksOf([...LEDGER, 'withheld 12 300'], RUNS) })).toMatchObject({ withheld: 12 })
+  expect(judge(GOOD)).not.toHaveProperty('withheld')
+})
 
 test('what the contract gives up is told and not held against the cell', () => {
   const cell = judge({

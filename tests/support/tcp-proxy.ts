@@ -8,7 +8,7 @@ export interface TcpProxy {
   /** Connections that are open now, and those that the server has been asked for so far and has taken. */
   readonly open: number
   readonly made: number
-  /** Bytes are swallowed both ways, and nobody is told; what was swallowed is gone. Off: the links it held are reset. */
+  /** Bytes and ends are swallowed both ways, and nobody is told; what was swallowed is gone. Off: the links it held are reset. */
   blackhole(isOn: boolean): void
   /** Only what clients send is swallowed: requests never arrive. */
   deafen(isOn: boolean): void
@@ -63,27 +63,29 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
       waiting.push(bytes)
       setTimeout(() => to.write(waiting.shift()!), delayMs)
     })
-    const end = (): void => {
-      from.destroy()
-      to.destroy()
-      sockets.delete(from)
-      sockets.delete(to)
-      for (const socket of [from, to]) {
-        clients.delete(socket)
-        unanswered.delete(socket)
-        allowances.delete(socket)
-      }
+    const end = (socket: Socket): void => {
+      socket.destroy()
+      sockets.delete(socket)
+      clients.delete(socket)
+      unanswered.delete(socket)
+      allowances.delete(socket)
     }
-    from.on('close', end)
-    from.on('error', end)
+    from.on('error', () => undefined) // seen as its end below
+    // In a black hole the other side is not told of an end before the hole closes, and is reset then.
+    from.on('end', () => isHoled || end(from))
+    from.on('close', () => {
+      end(from)
+      if (!isHoled) end(to)
+    })
   }
 
   const resetAll = (): void => {
     for (const socket of sockets) socket.resetAndDestroy()
     sockets.clear()
   }
-  const server = createServer({ noDelay: true }, (client) => {
-    const upstream = connect({ port: targetPort, host: '127.0.0.1', noDelay: true })
+  const options = { noDelay: true, allowHalfOpen: true } as const
+  const server = createServer(options, (client) => {
+    const upstream = connect({ port: targetPort, host: '127.0.0.1', ...options })
     upstream.once('connect', () => (made += 1))
     sockets.add(client).add(upstream)
     clients.add(client)
