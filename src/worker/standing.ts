@@ -23,8 +23,9 @@ export interface StandingOptions {
   readonly onDoubt: () => void
 }
 
-/** The connection for messages may be back later than that for calls, or never be allowed. */
+/** The connection for messages may be back later than that for calls, or never be allowed: twice as long after each try. */
 const LISTEN_AGAIN_MS = 5_000
+const LISTEN_AGAIN_MAX_MS = 60_000
 
 export class Standing {
   readonly #options: StandingOptions
@@ -123,10 +124,10 @@ export class Standing {
     this.stop()
     this.#worker = worker
     this.#knownNo = this.#toldNo = 0
-    this.#listen(worker, handOvers, false)
+    this.#listen(worker, handOvers, 0)
   }
 
-  #listen(worker: WorkerId, handOvers: HandOvers, isAgain: boolean): void {
+  #listen(worker: WorkerId, handOvers: HandOvers, failures: number): void {
     const { runtime, onDoubt, onOpen } = this.#options
     const onBack: OnBack = (why) => {
       if (worker !== this.#worker) return
@@ -145,9 +146,11 @@ export class Standing {
           if (worker !== this.#worker) return
           const message = 'jobs cannot be handed over to this worker yet; it claims them when it is rung'
           // Said once: where a permission is missing it is the same every time.
-          if (isAgain) runtime.logger.debug({ worker, error }, message)
+          if (failures > 0) runtime.logger.debug({ worker, error }, message)
           else runtime.logger.warn({ worker, error }, message)
-          this.#again = runtime.clock.timer(LISTEN_AGAIN_MS, () => this.#listen(worker, handOvers, true))
+          const mostMs = Math.min(LISTEN_AGAIN_MS * 2 ** Math.min(failures, 10), LISTEN_AGAIN_MAX_MS)
+          const waitMs = mostMs * (0.75 + runtime.random() / 4)
+          this.#again = runtime.clock.timer(waitMs, () => this.#listen(worker, handOvers, failures + 1))
         },
       )
   }

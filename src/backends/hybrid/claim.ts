@@ -6,6 +6,7 @@
 import type { ClaimedJob } from '../../core/job.ts'
 import { LIMITS } from '../../core/limits.ts'
 import type { Verdict } from '../../core/transition.ts'
+import { bounded } from '../../runtime/bounded.ts'
 import type { ClaimReply, ClaimRequest } from '../../store/ports.ts'
 import { admit, dropAll, flightOf } from './admit.ts'
 import type { Stood } from './hands.ts'
@@ -179,10 +180,10 @@ async function takeFrom(hybrid: Hybrid, session: Session, ask: Ask, basket: Bask
     hybrid.awaitGate(session)
     return
   }
-  // Somebody else looks: what was taken meanwhile would seem to be unknown.
-  while (own.checking !== undefined) await own.checking
-  if (own.isSuspect && !(await checkSelf(hybrid, session, own, ask.tag))) return
-  const reply = await session.reserving(ask.room, () => take(hybrid, session, own, ask))
+  if (!(await isLookedAt(hybrid, session, own, ask.tag))) return
+  const room = Math.min(ask.room, session.room)
+  if (room <= 0) return
+  const reply = await session.reserving(room, () => take(hybrid, session, own, { ...ask, room }))
   if (reply === undefined) return
   if (reply.kind === 'paused') basket.paused.push(ask.name)
   else if (reply.kind === 'dup') session.suspect(own)
@@ -190,6 +191,17 @@ async function takeFrom(hybrid: Hybrid, session: Session, ask: Ask, basket: Bask
   else if (reply.texts.length > 0) {
     basket.jobs.push(...(await admit(hybrid, session, own, { texts: reply.texts, epoch, leaseMs: ask.leaseMs })))
   }
+}
+
+/** Nothing is taken from a queue while somebody looks at what this session holds: it would seem to be unknown. */
+async function isLookedAt(hybrid: Hybrid, session: Session, own: SessionQueue, tag: EpochTag): Promise<boolean> {
+  if (own.checking !== undefined) {
+    const { runtime, times } = hybrid
+    // One that hangs keeps no other queue waiting.
+    await bounded(runtime.clock, times.raceMs, 'the look', own.checking).catch(() => undefined)
+    if (own.checking !== undefined || hybrid.view.tag(own.name) !== tag) return false
+  }
+  return !own.isSuspect || (await checkSelf(hybrid, session, own, tag))
 }
 
 /** Undefined: nothing came of it. Never throws: an unknown take makes the session suspect, which is all there is to say. */
@@ -214,8 +226,8 @@ async function take(hybrid: Hybrid, session: Session, own: SessionQueue, ask: As
     const isKept = reply === undefined ? hybrid.view.tag(name) === tag : reply.kind === 'dead'
     if (isKept) own.keepDone(done)
     if (reply !== undefined) told(session, own, request, before, reply)
-    // Refused: a copy of it may yet find the epoch open, and nobody is told any more whether the one before it was answered.
-    else session.suspect(own)
+    // Refused: a copy of it may yet find this epoch open, and nobody is told any more whether the one before it was answered.
+    else if (hybrid.view.tag(name) === tag) session.suspect(own)
     return reply
   } catch {
     own.keepDone(done)
