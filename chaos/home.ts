@@ -31,10 +31,17 @@ export async function openHome(): Promise<Home> {
     directory,
     keep: () => void (isKept = true),
     async close() {
-      if (isKept) await stopServers(directory)
-      else await removeRunDirectory(directory)
-      process.off('exit', endNow)
-      return isKept ? keepRunDirectory(directory) : undefined
+      try {
+        if (isKept) await stopServers(directory)
+        else await removeRunDirectory(directory)
+        return isKept ? keepRunDirectory(directory) : undefined
+      } catch (error) {
+        // What was seen counts; a disk of a cell that hung may still be mounted there.
+        console.error(`${directory} could not be cleared up:`, error)
+        return directory
+      } finally {
+        process.off('exit', endNow)
+      }
     },
   }
 }

@@ -38,6 +38,7 @@ export interface Evidence {
   /** Undefined: its default. */
   readonly ttlMs: number | undefined
   readonly ratePerS: number
+  readonly isShort: boolean
   readonly load: pace.Span
   readonly refused: number
   /** Processes that ended by themselves. */
@@ -130,7 +131,14 @@ export function judge(evidence: Evidence): Cell {
     ...(findings?.broken ?? []),
     ...(isOurs ? [...(struck.flaws ?? []), ...ended] : []),
   ]
-  const notes = [...broken, ...(isOurs ? [] : ended), ...(measured.givenUp > 0 ? [`contract: ${given}`] : [])]
+  const withheld =
+    books.withheld > 0 ? [`${books.withheld} due jobs were not offered: too many calls had no answer`] : []
+  const notes = [
+    ...broken,
+    ...(isOurs ? [] : ended),
+    ...withheld,
+    ...(measured.givenUp > 0 ? [`contract: ${given}`] : []),
+  ]
   const figures = findings === undefined ? {} : { figures: findings.figures }
   return { ...measured, ...figures, ok: broken.length === 0, note: notes.join('; ') }
 }

@@ -102,6 +102,7 @@ async function playOn(place: Place, own: OwnStores | undefined, options: PlayOpt
         alive,
         ttlMs,
         ratePerS,
+        isShort: times.isAlwaysShort === true,
         load: { fromMs, toMs },
         refused: stage.producers.reduce((sum, { refused }) => sum + refused.length, 0),
         quits: quitters.map(({ pid, lastWords }) => ({ pid, words: lastWords })),

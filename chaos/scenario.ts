@@ -144,8 +144,8 @@ export function unheard(backend: Backend, atMs: number, ttlMs: number): Struck {
   return { atMs, backMs, robbed: [], ...(backend === 'redis' && { forgot }) }
 }
 
-/** While its log is being synced Redis answers before it has written. */
-const UNWRITTEN_MAX_MS = 1_000
+/** While its log is being synced Redis answers before it has written, and puts off writing for two seconds at most. */
+const UNWRITTEN_MAX_MS = 2_000
 
 /** The same, and it came back as it was then: what it had acknowledged before is there. */
 export function setBack(backend: Backend, atMs: number, ttlMs: number, sinceMs: number): Struck {

@@ -13,6 +13,8 @@ export interface ChaosProcess {
   readonly isAlive: boolean
   /** When it ended. */
   readonly endedMs: number | undefined
+  /** Undefined: it has not ended. Null: a signal ended it. */
+  readonly exitCode: number | null | undefined
   /** It ended, and nobody here had asked for it. */
   readonly hasQuit: boolean
   /** The last line of its stderr that speaks of an error. */
@@ -101,6 +103,7 @@ export async function startProcess(
   let rssMaxBytes: number | undefined
   let isAlive = true
   let endedMs: number | undefined
+  let exitCode: number | null | undefined
   let isAsked = false
   child.on('message', (said: Said) => {
     if (said.kind === 'ready') {
@@ -110,7 +113,10 @@ export async function startProcess(
     else refused.push(said.message)
   })
   child.on('error', () => undefined) // seen as its end
-  child.once('exit', () => (endedMs = Date.now()))
+  child.once('exit', (code) => {
+    endedMs = Date.now()
+    exitCode = code
+  })
   // Not before its last words have been read.
   child.once('close', () => (isAlive = false))
   endWithThis(child)
@@ -139,6 +145,9 @@ export async function startProcess(
     },
     get endedMs() {
       return endedMs
+    },
+    get exitCode() {
+      return exitCode
     },
     get hasQuit() {
       return !isAlive && !isAsked

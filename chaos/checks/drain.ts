@@ -10,6 +10,8 @@ export interface Drain {
   readonly termMs: number
   /** Infinity: it had to be killed. */
   readonly exitMs: number
+  /** Null: a signal ended it. */
+  readonly exitCode: number | null
   readonly deadlineMs: number
   /** Jobs that it had begun and that outlast the deadline. */
   readonly outlasting: readonly string[]
@@ -17,12 +19,13 @@ export interface Drain {
 
 /** Handlers that were told to stop have their grace, then the last reports are sent. */
 const EXIT_MAX_MS = 2_000
-const RESTART_MAX_MS = 1_000
-/** A signal has to arrive. */
-const HEARD_MS = 500
+/** Of the end of the process: the other worker may first have to end one of the long jobs in its slots. */
+const RESTART_MAX_MS = 2_000
+/** A signal has to arrive, also where two files of tests share the cores. */
+const HEARD_MS = 1_000
 
 export function drainFlaws(books: Books, drain: Drain, recorded: readonly Recorded[]): readonly string[] {
-  const { pid, termMs, exitMs, deadlineMs, outlasting } = drain
+  const { pid, termMs, exitMs, exitCode, deadlineMs, outlasting } = drain
   const runs = runsById(books.runs)
   const begun = books.runs.filter((run) => run.pid === pid && run.startMs > termMs + HEARD_MS).length
   const late = outlasting.filter((id) => (runs.get(id)?.[1]?.startMs ?? Infinity) > exitMs + RESTART_MAX_MS).length
@@ -30,6 +33,9 @@ export function drainFlaws(books: Books, drain: Drain, recorded: readonly Record
   const exitMaxMs = deadlineMs + EXIT_MAX_MS
   return [
     ...(exitMs - termMs > exitMaxMs ? [`it had not ended ${exitMaxMs / 1000} s after SIGTERM`] : []),
+    ...(exitCode === 0 || exitMs === Infinity
+      ? []
+      : [`it ended with ${exitCode === null ? 'a signal' : `code ${exitCode}`}`]),
     ...(begun > 0 ? [`it began ${begun} jobs after SIGTERM`] : []),
     ...(late > 0 ? [`${late} jobs that it gave back did not start within ${RESTART_MAX_MS / 1000} s of its end`] : []),
     ...(counted > 0 ? [`${counted} jobs that it gave back have lost an attempt`] : []),

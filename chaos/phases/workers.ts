@@ -169,7 +169,8 @@ async function drainOne(stage: Stage): Promise<Struck> {
   )
   victim.signal('SIGKILL')
   const exitMs = hasEnded ? victim.endedMs! : Infinity
-  const drain: Drain = { pid: victim.pid, termMs, exitMs, deadlineMs: STOP_MAX_MS, outlasting }
+  const exitCode = victim.exitCode ?? null
+  const drain: Drain = { pid: victim.pid, termMs, exitMs, exitCode, deadlineMs: STOP_MAX_MS, outlasting }
   await stage.startWorker()
   // The second runs, and the first ones of the other worker.
   await until(() => unfinished(stage.books()).every((id) => !all.has(id)), 'the long jobs to end')

@@ -45,6 +45,7 @@ const GOOD: Evidence = {
   alive: [8],
   ttlMs: 5_000,
   ratePerS: 2,
+  isShort: false,
   load: { fromMs: 0, toMs: 1_000 },
   refused: 0,
   quits: [],
@@ -265,6 +266,8 @@ test('what was promised is in the cell, by default too', () => {
     steady: { ...steady, perSecond: 2 },
   })
   expect(promisedIn({ isOurs: false })).toBeNull()
+  const rate = { scenario: { ...scenario, promise: { ratioMin: 0.9 } } }
+  expect([promisedIn(rate)?.ratioMin, promisedIn({ ...rate, isShort: true })?.ratioMin]).toEqual([0.9, 0.6])
 })
 
 test('where nothing stops there is nothing to recover from, and the rate holds', () => {

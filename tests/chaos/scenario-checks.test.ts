@@ -128,7 +128,7 @@ describe('handlers past their deadline', () => {
 })
 
 describe('a worker that gets SIGTERM', () => {
-  const drain = { pid: 7, termMs: 1_000, exitMs: 4_200, deadlineMs: 3_000, outlasting: ['a'] }
+  const drain = { pid: 7, termMs: 1_000, exitMs: 4_200, exitCode: 0, deadlineMs: 3_000, outlasting: ['a'] }
   const runs = ['start a 7 900', 'start b 7 1100', 'end b 7 1200', 'start a 8 4300', 'end a 8 4310']
   const flaws = (given: readonly string[], other: object = {}, attempts = 1) =>
     drainFlaws(books(given), { ...drain, ...other }, [{ ...RECORDED[0]!, attempts }])
@@ -137,9 +137,11 @@ describe('a worker that gets SIGTERM', () => {
     expect(flaws(runs)).toEqual([])
     expect(flaws(runs, { exitMs: 6_001 })).toEqual(['it had not ended 5 s after SIGTERM'])
     expect(flaws(runs, { exitMs: Infinity })).toEqual(['it had not ended 5 s after SIGTERM'])
-    expect(flaws([...runs, 'start c 7 1501'])).toEqual(['it began 1 jobs after SIGTERM'])
-    const late = ['1 jobs that it gave back did not start within 1 s of its end']
-    expect(flaws([...runs.slice(0, 3), 'start a 8 5201'])).toEqual(late)
+    expect(flaws(runs, { exitCode: 1 })).toEqual(['it ended with code 1'])
+    expect(flaws(runs, { exitCode: null })).toEqual(['it ended with a signal'])
+    expect(flaws([...runs, 'start c 7 2001'])).toEqual(['it began 1 jobs after SIGTERM'])
+    const late = ['1 jobs that it gave back did not start within 2 s of its end']
+    expect(flaws([...runs.slice(0, 3), 'start a 8 6201'])).toEqual(late)
     expect(flaws(runs.slice(0, 3))).toEqual(late)
     expect(flaws(runs, {}, 2)).toEqual(['1 jobs that it gave back have lost an attempt'])
   })
