@@ -11,8 +11,10 @@ const PROCESSES = [
   'tests/supervisor/hybrid.test.ts',
   'tests/supervisor/processes.test.ts',
   'tests/supervisor/autoscale-processes.test.ts',
-  'tests/bench/command.test.ts',
 ]
+
+/** Compiles, warms up a server and works at full speed: by itself. */
+const COMMANDS = ['tests/bench/command.test.ts']
 
 /**
  * What changes the process it runs in: once AsyncLocalStorage was used, promises are several times as slow on Node 20.
@@ -44,11 +46,12 @@ export default defineConfig({
     projects: [
       project('shared', ALL, {
         isolate: false,
-        exclude: [...configDefaults.exclude, ...CHAOS, ...PROCESSES, ...APART],
+        exclude: [...configDefaults.exclude, ...CHAOS, ...PROCESSES, ...COMMANDS, ...APART],
       }),
       project('apart', APART),
       project('chaos', CHAOS),
       project('processes', PROCESSES),
+      project('commands', COMMANDS),
     ],
   },
 })

@@ -45,6 +45,7 @@ async function main(vitestArgs: readonly string[]): Promise<void> {
     await stage('tests', () => vitest(['--project', 'shared', '--project', 'apart'], join(sandbox, 'vitest.json')))
     await stage('chaos', () => vitest(['--project', 'chaos'], join(sandbox, 'vitest-chaos.json')))
     await stage('processes', () => vitest(['--project', 'processes'], join(sandbox, 'vitest-processes.json')))
+    await stage('commands', () => vitest(['--project', 'commands'], join(sandbox, 'vitest-commands.json')))
     const oldest = ['--project', 'shared', '--project', 'apart', ...ON_OLDEST_POSTGRES, ...filesIn('tests/postgres')]
     await stage('PostgreSQL 15', () => vitest(oldest, join(sandbox, 'vitest-15.json'), { TEST_POSTGRES: '15' }))
   }

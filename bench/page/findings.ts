@@ -75,6 +75,17 @@ export function missingOf(rows: readonly Row[], targets: readonly string[]): rea
   })
 }
 
+/** Peers that can play this scenario and do not by default, unless they have a row. */
+export function absentOf(rows: readonly Row[], targets: readonly string[], scenario: string): readonly string[] {
+  const known = SCENARIOS.find(({ name }) => name === scenario)
+  if (known === undefined) return []
+  return targets.filter((target) => {
+    const [system = '', backend = ''] = target.split(':')
+    const isPlayed = rows.some((row) => row.scenario === scenario && nameOf(row) === target)
+    return system !== OURS && !isPlayed && canPlay({ system, backend }, known) && !isUsual({ system, backend }, known)
+  })
+}
+
 /** Metrics of these rows, what the scenario is about first. */
 export function metricsIn(rows: readonly Row[]): readonly Metric[] {
   return METRIC_NAMES.filter((metric) => rows.some((row) => row.metric === metric))

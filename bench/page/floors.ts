@@ -1,5 +1,6 @@
 // What Millrace must reach beside others in one and the same run, and whether it did: no-op jobs, and a second process.
 import type { Row } from '../report.ts'
+import { UNSET_SCENARIO } from '../window.ts'
 import { displayName, nameOf, shown, spreadOf } from './names.ts'
 
 interface Floor {
@@ -20,8 +21,8 @@ export interface Standing extends Floor {
   readonly isClear: boolean
 }
 
-const [POSTGRES, REDIS, HYBRID] = ['millrace:postgres', 'millrace:redis', 'millrace:hybrid']
-const [ONE, TWO] = ['drain-100', 'drain-100x2']
+const [POSTGRES, REDIS, HYBRID] = ['millrace:postgres', 'millrace:redis', 'millrace:hybrid'] as const
+const [ONE, TWO] = ['drain-100', 'drain-100x2'] as const
 const [SLOW, SLOW_TWO] = ['handlers-10ms', 'handlers-10msx2']
 
 export const FLOORS: readonly Floor[] = [
@@ -51,6 +52,15 @@ export function standingsOf(rows: readonly Row[]): readonly Standing[] {
     const isClear = holds ? own.min / beside.max >= floor.least : own.max / beside.min < floor.least
     return [{ ...floor, own, beside, factor, holds, isClear }]
   })
+}
+
+/** Out of the box, where a backlog is larger than the window of the hybrid. Undefined: not measured. */
+export function unsetOf(rows: readonly Row[]): { readonly own: Row; readonly factor: number } | undefined {
+  const rateOf = (target: string, of: string): Row | undefined =>
+    rows.find((row) => nameOf(row) === target && row.scenario === of && row.metric === 'jobs_per_s')
+  const own = rateOf(HYBRID, UNSET_SCENARIO)
+  const beside = rateOf(POSTGRES, ONE)
+  return own === undefined || beside === undefined ? undefined : { own, factor: own.median / beside.median }
 }
 
 export function wordsOf(standing: Standing): readonly string[] {

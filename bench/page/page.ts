@@ -4,9 +4,9 @@ import type { Report, Row } from '../report.ts'
 import type { Metric } from '../scenario.ts'
 import { chartsOf } from './charts.ts'
 import type { ChartFile } from './charts.ts'
-import { hardestOf, lossesOf, metricsIn, missingOf, secondProcessesOf } from './findings.ts'
+import { absentOf, hardestOf, lossesOf, metricsIn, missingOf, secondProcessesOf } from './findings.ts'
 import type { Comparison } from './findings.ts'
-import { standingsOf, wordsOf } from './floors.ts'
+import { standingsOf, unsetOf, wordsOf } from './floors.ts'
 import { tableOf } from './markdown.ts'
 import { METRIC_LABELS, displayName, nameOf, shown, spreadOf } from './names.ts'
 import { originOf, warningOf } from './origin.ts'
@@ -24,7 +24,7 @@ number is the median of its runs; what a scenario is about has the least and the
     standing(report),
     losses(report),
     secondProcess(report),
-    '## All results',
+    '## All results\n\nSome systems have more runs of a scenario than others, as the column says; the runs that only some of them have come last.',
     ...scenarios(report),
     settings(report),
     `## How it is measured\n\n${report.method.map((sentence) => `- ${sentence}`).join('\n')}\n${report.notes.map((note) => `- ${note}.`).join('\n')}`,
@@ -44,12 +44,18 @@ function floors({ results }: Report): string | undefined {
   const found = standingsOf(results)
   if (found.length === 0) return undefined
   const head = ['scenario', 'Millrace', 'does', 'beside', 'which does', 'at least', 'in this run', 'reached']
+  const unset = unsetOf(results)
+  const outOfTheBox =
+    unset === undefined
+      ? ''
+      : `\n\nThe hybrid has its window raised here. With nothing set (${unset.own.scenario}) most of the backlog goes through PostgreSQL and the relay: ` +
+        `${spreadOf(unset.own)} jobs/s, ${shown(unset.factor)} × Millrace on PostgreSQL alone.`
   return `## What Millrace has to reach
 
 Jobs per second, medians of this run with the least and the most. *The runs overlap* where the medians say one thing and the least of one side
 beside the most of the other says another: chance may have decided.
 
-${tableOf(head, found.map(wordsOf))}`
+${tableOf(head, found.map(wordsOf))}${outOfTheBox}`
 }
 
 function standing({ results }: Report): string {
@@ -63,7 +69,7 @@ function standing({ results }: Report): string {
   ])
   return `## Beside the best peer
 
-How many times better Millrace is than the best of the others on the same store; below 1 it is worse. The hybrid promises what PostgreSQL does, and
+How many times better Millrace is than the best of the others that were measured on the same store; below 1 it is worse. The hybrid promises what PostgreSQL does, and
 is compared with everybody, also with those on Redis, which promise less. What lives in memory is compared with nobody.
 
 ${tableOf(['scenario', 'Millrace', 'of', 'Millrace does', 'best peer', 'times better'], rows)}`
@@ -115,8 +121,20 @@ function scenarios(report: Report): readonly string[] {
     const rows = report.results.filter(({ scenario }) => scenario === name)
     if (rows.length === 0) return []
     const pictures = charts.filter(({ scenario }) => scenario === name).map(picture)
-    return [`### ${name}`, `${says[0]!.toUpperCase()}${says.slice(1)}.`, ...pictures, scenarioTable(rows)]
+    return [
+      `### ${name}`,
+      `${says[0]!.toUpperCase()}${says.slice(1)}.`,
+      ...pictures,
+      scenarioTable(rows),
+      ...absent(report, name),
+    ]
   })
+}
+
+/** Who could have played, and does not by default: nothing is said of them. */
+function absent({ results, settings }: Report, scenario: string): readonly string[] {
+  const names = absentOf(results, Object.keys(settings), scenario).map(displayName)
+  return names.length === 0 ? [] : [`Only with \`--full\`, so not compared here: ${names.join(', ')}.`]
 }
 
 function picture({ name, title }: ChartFile): string {

@@ -5,11 +5,15 @@ import type { Report, Row } from '../report.ts'
 import type { Metric } from '../scenario.ts'
 import { UNSET_SCENARIO, WINDOW, WINDOW_DEFAULT } from '../window.ts'
 import { tableOf } from './markdown.ts'
+import { unsetOf } from './floors.ts'
 import { METRIC_LABELS, displayName, nameOf, shown, spreadOf } from './names.ts'
 import { originOf, warningOf } from './origin.ts'
 
 const HYBRID = `${OURS}:hybrid`
 const BLOCK = { name: 'bench', data: 'docs/data/bench.json', command: 'bench:docs' }
+
+/** By default; a full run has more. */
+const NOT_PLAYED = '–'
 
 /** Who stands beside whom. */
 const TABLES: readonly { readonly title: string; readonly backends: readonly string[] }[] = [
@@ -36,8 +40,8 @@ export function renderSummary(report: Report): string {
   const tables = TABLES.map(({ title, backends }) => ({ title, table: tableFor(report.results, backends) }))
   const parts = [
     originOf(report),
-    `Medians; each peer at its best documented settings. The least and the most, CPU, bytes, charts, the method and where we lose:
-[docs/benchmarks.md](docs/benchmarks.md).`,
+    `Medians; each peer at its best documented settings; ${NOT_PLAYED}: not played by default. The least and the most, CPU, bytes, charts, the
+method and where we lose: [docs/benchmarks.md](docs/benchmarks.md).`,
     ...tables.flatMap(({ title, table }) => (table === undefined ? [] : [`**${title}**`, table])),
     windowOf(report.results),
   ]
@@ -53,11 +57,16 @@ function windowOf(results: readonly Row[]): string | undefined {
   const less =
     unset === undefined
       ? ''
-      : ` With nothing set (${UNSET_SCENARIO}) it works off ${spreadOf(unset)} no-op jobs/s: what is over the window goes through PostgreSQL.`
+      : ` With nothing set (${UNSET_SCENARIO}) it works off ${spreadOf(unset)} no-op jobs/s${besidePostgres(results)}: what is over the window goes through PostgreSQL.`
   return (
     `The hybrid was measured with its window raised to ${shown(WINDOW)} jobs (default ${shown(WINDOW_DEFAULT)}), so that the whole ` +
     `backlog of no-op jobs is in Redis before the clocks start.${less}`
   )
+}
+
+function besidePostgres(results: readonly Row[]): string {
+  const { factor = Infinity } = unsetOf(results) ?? {}
+  return factor < 1 ? ', fewer than PostgreSQL alone' : ''
 }
 
 /** The README with its block replaced. */
@@ -76,10 +85,11 @@ function tableFor(results: readonly Row[], backends: readonly string[]): string 
         const row = own.find((one) => one.scenario === scenario && one.metric === metric && nameOf(one) === target)
         return row === undefined ? [] : [shown(row.median)]
       })
-    const cells = targets.map((target) => valuesOf(target).join(' / '))
-    const isCompared = targets.some((target, index) => !target.startsWith(`${OURS}:`) && cells[index] !== '')
+    const cells = targets.map((target) => valuesOf(target).join(' / ') || NOT_PLAYED)
+    const isCompared = targets.some((target, index) => !target.startsWith(`${OURS}:`) && cells[index] !== NOT_PLAYED)
+    const runs = own.find((row) => row.scenario === scenario)?.runs
     const unit = metrics.map((metric) => METRIC_LABELS[metric].replace(', ms', '')).join(' / ')
-    const what = metrics.includes('p50_ms') ? `${says}, ${unit} ms` : `${says}, ${unit}`
+    const what = `${says}, ${unit}${metrics.includes('p50_ms') ? ' ms' : ''}${runs === 1 ? ' (one run)' : ''}`
     return isCompared ? [[what, ...cells]] : []
   })
   return lines.length === 0 ? undefined : tableOf(['', ...targets.map(displayName)], lines)

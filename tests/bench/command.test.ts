@@ -13,7 +13,7 @@ const TIMEOUT_MS = 120_000
 
 async function bench(...args: readonly string[]): Promise<{ readonly code: number; readonly said: string }> {
   const child = spawn(process.execPath, ['--import', 'tsx', 'bench/main.ts', ...args], { cwd: ROOT })
-  onTestFinished(() => void child.kill('SIGKILL'))
+  onTestFinished(() => void child.kill('SIGTERM'))
   let said = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (said += chunk.toString()))
   const [code] = (await once(child, 'close')) as [number] // what a process that ended by itself answers

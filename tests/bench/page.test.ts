@@ -6,11 +6,11 @@ import { chartOf } from '../../bench/page/chart.ts'
 import { chartsOf } from '../../bench/page/charts.ts'
 import { digestOf } from '../../bench/page/digest.ts'
 import { CHARTS_FOLDER, DATA_PATH, filesOf } from '../../bench/page/files.ts'
-import { hardestOf, lossesOf, missingOf, secondProcessesOf } from '../../bench/page/findings.ts'
+import { absentOf, hardestOf, lossesOf, missingOf, secondProcessesOf } from '../../bench/page/findings.ts'
 import { displayName, shown } from '../../bench/page/names.ts'
 import { warningOf } from '../../bench/page/origin.ts'
 import { renderPage } from '../../bench/page/page.ts'
-import { standingsOf, wordsOf } from '../../bench/page/floors.ts'
+import { FLOORS, standingsOf, unsetOf, wordsOf } from '../../bench/page/floors.ts'
 import { renderSummary, withSummary } from '../../bench/page/summary.ts'
 import { allTargets, usualCellsOf } from '../../bench/plan.ts'
 import type { Cell } from '../../bench/plan.ts'
@@ -110,6 +110,30 @@ describe('findings', () => {
     const unset = rows('millrace:hybrid', 'drain-100-defaults', { jobs_per_s: 60_000 })
     expect(renderSummary(reportWith(hybrid, unset))).toContain('it works off 60 000 (59 400–60 600) no-op jobs/s')
     expect(renderSummary(report)).not.toContain('window')
+  })
+
+  test('the hybrid out of the box stands beside PostgreSQL alone, on the page and in the README', () => {
+    const results = reportWith(
+      rows('millrace:postgres', 'drain-100', { jobs_per_s: 100_000 }),
+      rows('pg-boss:postgres', 'drain-100', { jobs_per_s: 20_000 }),
+      rows('millrace:hybrid', 'drain-100', { jobs_per_s: 110_000 }),
+      rows('millrace:hybrid', 'drain-100-defaults', { jobs_per_s: 60_000 }),
+    )
+    expect(unsetOf(results.results)?.factor).toBeCloseTo(0.6)
+    expect(renderPage(results)).toContain('jobs/s, 0.6 × Millrace on PostgreSQL alone.')
+    expect(renderSummary(results)).toContain('no-op jobs/s, fewer than PostgreSQL alone:')
+  })
+
+  test('peers that do not play a scenario by default are named, and the README has no empty place', () => {
+    const targets = ['millrace:postgres', 'pg-boss:postgres', 'graphile-worker-tuned:postgres']
+    const own = [
+      ...rows('millrace:postgres', 'produce-consume', { jobs_per_s: 2 }),
+      ...rows('graphile-worker-tuned:postgres', 'produce-consume', { jobs_per_s: 1 }),
+    ]
+    expect(absentOf(own, targets, 'produce-consume')).toEqual(['pg-boss:postgres'])
+    const drained = targets.flatMap((target) => rows(target, 'drain-100', { jobs_per_s: 1 }))
+    const text = renderSummary(reportWith(own, drained))
+    expect(text).toContain('| produce and work at the same time, jobs/s | 2 | 1 | – |')
   })
 
   test('two processes are put beside one, with the processor time of each', () => {
@@ -268,10 +292,8 @@ describe('what is in the repository', () => {
       kept.results.some(
         (row) => row.system === system && row.backend === backend && row.scenario === scenario && row.runs >= runs,
       )
-    const played = new Set(kept.results.map(({ scenario }) => scenario))
-    const cells = usualCellsOf(allTargets()).filter(({ scenario }) => played.has(scenario))
-    expect(cells.filter((cell) => !isKept(cell))).toEqual([])
-    expect([...played]).toEqual(expect.arrayContaining(['enqueue-single-100', 'drain-100', 'latency-500']))
+    expect(usualCellsOf(allTargets()).filter((cell) => !isKept(cell))).toEqual([])
+    expect(standingsOf(kept.results)).toHaveLength(FLOORS.length)
   })
 
   test.each(files)('$path is what `npm run bench:docs` makes of them', ({ path, text }) => {
