@@ -16,8 +16,9 @@ const LEAD_PER_JOB_MS = 0.15
 const DRAIN_MIN_MS = 60_000
 const DRAIN_PER_JOB_MS = 1
 const LOOK_MS = 100
-/** The first ones take every slot for a while, so that the others pile up behind them. */
+/** These take every slot for a while, so that the others pile up behind them: due a little sooner, since in one millisecond there is no order. */
 const LONG_MS = 3_000
+const LONG_LEAD_MS = 500
 const LANES = ['high', 'normal', 'low'] as const
 
 /** As many as are started below. */
@@ -77,7 +78,7 @@ async function comeDue(stage: Stage, { dueJobs }: Times): Promise<Struck> {
   const rssBefore = await peaks()
   const dueMs = Date.now() + LEAD_MS + dueJobs * LEAD_PER_JOB_MS
   const long = SLOTS * workers.length
-  await stage.enqueueMany(long, { longMs: LONG_MS, dueMs })
+  await stage.enqueueMany(long, { longMs: LONG_MS, dueMs: dueMs - LONG_LEAD_MS })
   await stage.enqueueMany(dueJobs - long, { longMs: 0, dueMs })
   const earlyMs = dueMs - Date.now()
   if (earlyMs < 0) throw new Error(`they were due ${-earlyMs} ms before all were there`)

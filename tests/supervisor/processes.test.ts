@@ -72,8 +72,11 @@ describe('supervised processes', { timeout: 60_000 }, () => {
     })
     const loops = () => one.lines.filter(({ message }) => message.startsWith('crash loop:'))
     await until('the crash loop', () => loops().length > 0, { withinMs: 30_000 })
-    const waits = one.said('worker process is started again later: it lived too short').map(({ delayMs }) => delayMs)
-    expect(waits.slice(0, 4)).toEqual([1_000, 2_000, 4_000, 8_000])
+    const waits = () =>
+      one.said('worker process is started again later: it lived too short').map(({ delayMs }) => delayMs)
+    // Said right after the loop.
+    await until('the last wait to be said', () => waits().length >= 4)
+    expect(waits().slice(0, 4)).toEqual([1_000, 2_000, 4_000, 8_000])
     expect(loops()).toMatchObject([{ pool: 'mixed', shortLives: 5, code: 3 }])
     await (await mill.enqueue('plain', 1)).result()
     one.signal('SIGTERM')
