@@ -4,8 +4,8 @@ import type { Books } from '../books.ts'
 import type { Span } from './pace.ts'
 
 /**
- * A connection and a new life, each after a pause between two tries of up to 2 s: 3.3 s were seen after an outage of Redis,
- * else less than 1.
+ * A connection and a new life, each after a pause between two tries of up to 2 s: up to 3.3 s were seen after an outage of Redis
+ * or a full disk, else less than 1.5.
  */
 export const TAKES_MAX_MS = 10_000
 

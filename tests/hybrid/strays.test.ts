@@ -31,7 +31,7 @@ afterEach(async () => {
 async function setup() {
   const clock = new ManualClock()
   const world = new World(clock)
-  const trouble: Trouble = { isAway: false, losesTakes: false, isMute: false, late: null }
+  const trouble: Trouble = { isAway: false, losesTakes: false, isMute: false, late: null, starts: 0 }
   const race = troubled(new MemoryRace(), trouble)
   const composed = composeHybrid({
     runtime: createRuntime({ clock, random: () => 0.5 }),
@@ -83,6 +83,8 @@ interface Trouble {
   isMute: boolean
   /** Takes are refused; a copy of each is kept here, and comes when it is called. */
   late: (() => unknown)[] | null
+  /** So often it was connected. */
+  starts: number
 }
 
 function troubled(race: MemoryRace, trouble: Trouble): MemoryRace {
@@ -97,6 +99,7 @@ function troubled(race: MemoryRace, trouble: Trouble): MemoryRace {
           target.hear(worker, (handed) => trouble.isMute || onHanded(handed))
       return async (...args: readonly unknown[]) => {
         if (trouble.isAway) throw lost
+        if (name === 'start') trouble.starts += 1
         if (name === 'take' && trouble.late !== null) {
           trouble.late.push(() => method.apply(target, args))
           return { refused: { why: 'EPOCH', redisId: 'redis', epoch: null }, value: null }
@@ -153,6 +156,27 @@ test('H2 what a copy of a refused take brings, when the epoch has been opened me
   for (const arrive of late as (() => unknown)[]) await arrive()
   await pass(2_000)
   expect([late.length, statusOf(id)]).toEqual([1, 'queued'])
+})
+
+test('H2 a look that PostgreSQL holds up keeps no other queue waiting', async () => {
+  const { own, hybrid, clock, trouble, insert } = await setup()
+  await insert(QUEUE)
+  const other = await insert(OTHER)
+  trouble.losesTakes = true
+  await own.jobs.claim({ worker: WORKER, claimNo: 1, queues: [QUEUE], limit: 1 })
+  trouble.losesTakes = false
+  hybrid.ledger.giveBack = () => new Promise(() => undefined)
+  const claiming = own.jobs.claim({ worker: WORKER, claimNo: 2, queues: [QUEUE, OTHER], limit: 5 })
+  await clock.advance(HYBRID_TIMES.raceMs)
+  expect((await claiming).jobs.map((job) => job.id)).toEqual([other])
+})
+
+test('H2 a backend that was stopped and is started again connects to Redis anew', async () => {
+  const { own, trouble } = await setup()
+  expect(trouble.starts).toBe(1)
+  await own.stop()
+  await own.start()
+  expect(trouble.starts).toBe(2)
 })
 
 test('D3 a hand-over that was not heard goes back also where the next claim has no room to ask its queue', async () => {

@@ -193,15 +193,14 @@ async function takeFrom(hybrid: Hybrid, session: Session, ask: Ask, basket: Bask
   }
 }
 
-/** Nothing is taken from a queue while somebody looks at what this session holds: it would seem to be unknown. */
+/** Nothing is taken from a queue while anybody looks at what this session holds: it would seem to be unknown. */
 async function isLookedAt(hybrid: Hybrid, session: Session, own: SessionQueue, tag: EpochTag): Promise<boolean> {
-  if (own.checking !== undefined) {
-    const { runtime, times } = hybrid
-    // One that hangs keeps no other queue waiting.
-    await bounded(runtime.clock, times.raceMs, 'the look', own.checking).catch(() => undefined)
-    if (own.checking !== undefined || hybrid.view.tag(own.name) !== tag) return false
-  }
-  return !own.isSuspect || (await checkSelf(hybrid, session, own, tag))
+  if (own.isSuspect && own.checking === undefined) void checkSelf(hybrid, session, own, tag)
+  if (own.checking === undefined) return !own.isSuspect
+  const { runtime, times } = hybrid
+  // One that hangs keeps no other queue waiting.
+  await bounded(runtime.clock, times.raceMs, 'the look', own.checking).catch(() => undefined)
+  return own.checking === undefined && !own.isSuspect && hybrid.view.tag(own.name) === tag
 }
 
 /** Undefined: nothing came of it. Never throws: an unknown take makes the session suspect, which is all there is to say. */
