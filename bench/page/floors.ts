@@ -39,13 +39,15 @@ export const FLOORS: readonly Floor[] = [
   { ours: HYBRID, scenario: SLOW_TWO, other: HYBRID, otherScenario: SLOW, least: 1.8 },
 ]
 
+export function rateOf(rows: readonly Row[], target: string, scenario: string): Row | undefined {
+  return rows.find((row) => nameOf(row) === target && row.scenario === scenario && row.metric === 'jobs_per_s')
+}
+
 /** Those whose both sides were measured. */
 export function standingsOf(rows: readonly Row[]): readonly Standing[] {
-  const rateOf = (target: string, of: string): Row | undefined =>
-    rows.find((row) => nameOf(row) === target && row.scenario === of && row.metric === 'jobs_per_s')
   return FLOORS.flatMap((floor) => {
-    const own = rateOf(floor.ours, floor.scenario)
-    const beside = rateOf(floor.other, floor.otherScenario ?? floor.scenario)
+    const own = rateOf(rows, floor.ours, floor.scenario)
+    const beside = rateOf(rows, floor.other, floor.otherScenario ?? floor.scenario)
     if (own === undefined || beside === undefined) return []
     const factor = own.median / beside.median
     const holds = factor >= floor.least
@@ -56,10 +58,8 @@ export function standingsOf(rows: readonly Row[]): readonly Standing[] {
 
 /** Out of the box, where a backlog is larger than the window of the hybrid. Undefined: not measured. */
 export function unsetOf(rows: readonly Row[]): { readonly own: Row; readonly factor: number } | undefined {
-  const rateOf = (target: string, of: string): Row | undefined =>
-    rows.find((row) => nameOf(row) === target && row.scenario === of && row.metric === 'jobs_per_s')
-  const own = rateOf(HYBRID, UNSET_SCENARIO)
-  const beside = rateOf(POSTGRES, ONE)
+  const own = rateOf(rows, HYBRID, UNSET_SCENARIO)
+  const beside = rateOf(rows, POSTGRES, ONE)
   return own === undefined || beside === undefined ? undefined : { own, factor: own.median / beside.median }
 }
 

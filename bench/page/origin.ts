@@ -4,8 +4,6 @@ import { scenarioOf } from '../plan.ts'
 import type { Report, Row } from '../report.ts'
 
 export const RUNS_MIN = 3
-/** Of the jobs that a scenario asks for: results stay what they are when it asks for more one day. */
-const SHARE_MIN = 0.2
 
 export function originOf({ started, ended, machine, node, versions }: Report): string {
   const days = [...new Set([started, ended].map((moment) => moment.slice(0, 10)))].join(' to ')
@@ -19,11 +17,11 @@ export function originOf({ started, ended, machine, node, versions }: Report): s
 
 /** Undefined if every cell has its runs and its jobs. */
 export function warningOf({ results }: Report): string | undefined {
-  const thin = results.filter((row) => row.runs < leastRuns(row) || row.jobs < usualJobs(row) * SHARE_MIN)
+  const thin = results.filter((row) => row.runs < leastRuns(row) || row.jobs < usualJobs(row))
   if (thin.length === 0) return undefined
   return (
     `**These numbers show the form, not the speed:** ${thin.length} of ${results.length} come from fewer than ${RUNS_MIN} runs ` +
-    `or from far fewer jobs than their scenario asks for.`
+    `or from fewer jobs than their scenario asks for.`
   )
 }
 

@@ -5,7 +5,7 @@ import type { Report, Row } from '../report.ts'
 import type { Metric } from '../scenario.ts'
 import { UNSET_SCENARIO, WINDOW, WINDOW_DEFAULT } from '../window.ts'
 import { tableOf } from './markdown.ts'
-import { unsetOf } from './floors.ts'
+import { rateOf, unsetOf } from './floors.ts'
 import { METRIC_LABELS, displayName, nameOf, shown, spreadOf } from './names.ts'
 import { originOf, warningOf } from './origin.ts'
 
@@ -50,10 +50,8 @@ method and where we lose: [docs/benchmarks.md](docs/benchmarks.md).`,
 
 /** With which setting the hybrid was measured, and what it does without. */
 function windowOf(results: readonly Row[]): string | undefined {
-  const rateIn = (of: string): Row | undefined =>
-    results.find((row) => nameOf(row) === HYBRID && row.scenario === of && row.metric === 'jobs_per_s')
-  if (rateIn('drain-100') === undefined) return undefined
-  const unset = rateIn(UNSET_SCENARIO)
+  if (rateOf(results, HYBRID, 'drain-100') === undefined) return undefined
+  const unset = rateOf(results, HYBRID, UNSET_SCENARIO)
   const less =
     unset === undefined
       ? ''
